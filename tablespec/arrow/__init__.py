@@ -1,0 +1,1 @@
+"""The one general bridge to pyarrow."""

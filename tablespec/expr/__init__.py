@@ -1,0 +1,1 @@
+"""Predicates as values."""

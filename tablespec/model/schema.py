@@ -1,0 +1,187 @@
+"""Column types and schemas, free of any engine."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+import attrs
+
+from tablespec.errors import ColumnNotFoundError
+
+PRIMITIVES = (
+    "boolean",
+    "byte",
+    "short",
+    "integer",
+    "long",
+    "float",
+    "double",
+    "string",
+    "binary",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "variant",
+    "void",
+)
+
+
+@attrs.frozen
+class Primitive:
+    """A type without parts, named as Delta names it."""
+
+    name: str
+
+    def __attrs_post_init__(self) -> None:
+        if self.name not in PRIMITIVES:
+            raise ValueError(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@attrs.frozen
+class DecimalType:
+    """Exact numbers of a fixed number of digits."""
+
+    precision: int
+    scale: int
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})"
+
+
+@attrs.frozen
+class ArrayType:
+    """A list of values of one type."""
+
+    element: DataType
+    contains_null: bool = True
+
+    def __str__(self) -> str:
+        return f"array<{self.element}>"
+
+
+@attrs.frozen
+class MapType:
+    """Keys with values."""
+
+    key: DataType
+    value: DataType
+    value_contains_null: bool = True
+
+    def __str__(self) -> str:
+        return f"map<{self.key},{self.value}>"
+
+
+@attrs.frozen(kw_only=True)
+class Field:
+    """A named column, or a member of a struct.
+
+    `physical_name` is the name inside data files and statistics; `metadata` holds (key, JSON text) pairs.
+    """
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    physical_name: str = ""
+    field_id: int | None = None
+    metadata: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def stored_name(self) -> str:
+        """The name of this field inside data files."""
+        return self.physical_name or self.name
+
+
+@attrs.frozen
+class StructType:
+    """Named members in order."""
+
+    fields: tuple[Field, ...]
+
+    def __str__(self) -> str:
+        return f"struct<{','.join(f'{field.name}:{field.type}' for field in self.fields)}>"
+
+
+DataType = Primitive | DecimalType | ArrayType | MapType | StructType
+
+BOOLEAN = Primitive("boolean")
+BYTE = Primitive("byte")
+SHORT = Primitive("short")
+INTEGER = Primitive("integer")
+LONG = Primitive("long")
+FLOAT = Primitive("float")
+DOUBLE = Primitive("double")
+STRING = Primitive("string")
+BINARY = Primitive("binary")
+DATE = Primitive("date")
+TIMESTAMP = Primitive("timestamp")
+TIMESTAMP_NTZ = Primitive("timestamp_ntz")
+VARIANT = Primitive("variant")
+VOID = Primitive("void")
+
+INTEGRAL = (BYTE, SHORT, INTEGER, LONG)
+
+
+@attrs.frozen
+class Schema:
+    """The columns of a table, in order."""
+
+    fields: tuple[Field, ...]
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __contains__(self, name: object) -> bool:
+        return any(field.name == name for field in self.fields)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the top-level columns."""
+        return tuple(field.name for field in self.fields)
+
+    def field(self, *path: str) -> Field:
+        """The field at `path`; names that differ only in case match when exactly one does."""
+        fields = self.fields
+        for depth, name in enumerate(path):
+            found = _find(fields, name)
+            if found is None:
+                where = "the table" if depth == 0 else f"the struct {'.'.join(path[:depth])}"
+                raise ColumnNotFoundError(".".join(path), near_names(name, [field.name for field in fields]), where)
+            if depth == len(path) - 1:
+                return found
+            fields = found.type.fields if isinstance(found.type, StructType) else ()
+        raise ValueError("an empty path names no field")
+
+    def select(self, names: tuple[str, ...]) -> Schema:
+        """The named columns, in the order given."""
+        return Schema(tuple(self.field(name) for name in names))
+
+    def leaves(self) -> Iterator[tuple[tuple[str, ...], Field]]:
+        """Every leaf outside of arrays and maps with the path of names to it, depth first."""
+        return _leaves(self.fields, ())
+
+
+def near_names(name: str, names: list[str]) -> tuple[str, ...]:
+    """Up to three of `names` that a typing mistake may have meant."""
+    folded = {other.lower(): other for other in names}
+    return tuple(folded[match] for match in difflib.get_close_matches(name.lower(), list(folded), n=3, cutoff=0.6))
+
+
+def _find(fields: tuple[Field, ...], name: str) -> Field | None:
+    for field in fields:
+        if field.name == name:
+            return field
+    alike = [field for field in fields if field.name.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _leaves(fields: tuple[Field, ...], prefix: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Field]]:
+    for field in fields:
+        path = (*prefix, field.name)
+        if isinstance(field.type, StructType):
+            yield from _leaves(field.type.fields, path)
+        else:
+            yield path, field

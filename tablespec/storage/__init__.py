@@ -1,0 +1,1 @@
+"""Bytes at URLs."""
