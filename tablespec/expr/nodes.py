@@ -1,0 +1,158 @@
+"""Predicates as values: one small typed tree.
+
+Comparisons follow SQL's three-valued logic: a comparison with a null is null, and only rows for which a predicate is true match it.
+"""
+
+from __future__ import annotations
+
+import enum
+from datetime import date, datetime
+from decimal import Decimal
+
+import attrs
+
+from tablespec.model.schema import DataType
+
+Scalar = bool | int | float | str | bytes | Decimal | date | datetime | None
+
+
+class Op(enum.Enum):
+    """How two values are compared; NULL_SAFE_EQ is never null and holds for two nulls."""
+
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    NULL_SAFE_EQ = "<=>"
+
+
+@attrs.frozen
+class Column:
+    """A column, or a field of a struct column; `type` is None until bound."""
+
+    path: tuple[str, ...]
+    type: DataType | None = None
+
+    @property
+    def name(self) -> str:
+        """The path joined by dots."""
+        return ".".join(self.path)
+
+
+@attrs.frozen
+class Literal:
+    """A constant; `type` is None until bound. As a predicate it is true, false or null."""
+
+    value: Scalar
+    type: DataType | None = None
+
+
+Operand = Column | Literal
+
+
+@attrs.frozen
+class Compare:
+    """Two operands compared."""
+
+    op: Op
+    left: Operand
+    right: Operand
+
+
+@attrs.frozen
+class In:
+    """Whether a column equals one of the values; null when it does not and one of them, or the column, is null."""
+
+    column: Column
+    values: tuple[Literal, ...]
+
+
+@attrs.frozen
+class IsNull:
+    """Whether a column is null; never null itself."""
+
+    column: Column
+
+
+class TextTest(enum.Enum):
+    """Where in a string a piece of text must stand."""
+
+    STARTS_WITH = "starts_with"
+    ENDS_WITH = "ends_with"
+    CONTAINS = "contains"
+
+
+@attrs.frozen
+class Text:
+    """Whether a string column starts with, ends with or contains `value`, character by character."""
+
+    test: TextTest
+    column: Column
+    value: str
+
+
+@attrs.frozen
+class Match:
+    """Whether a full-text query matches a column."""
+
+    column: Column
+    query: str
+
+
+@attrs.frozen
+class And:
+    """All operands hold; at least two of them."""
+
+    operands: tuple[Predicate, ...]
+
+
+@attrs.frozen
+class Or:
+    """At least one of the operands holds; at least two of them."""
+
+    operands: tuple[Predicate, ...]
+
+
+@attrs.frozen
+class Not:
+    """The operand is false."""
+
+    operand: Predicate
+
+
+Predicate = Literal | Compare | In | IsNull | Text | Match | And | Or | Not
+
+TRUE = Literal(True)
+FALSE = Literal(False)
+
+
+def columns_of(predicate: Predicate) -> frozenset[tuple[str, ...]]:
+    """The paths of all columns that a predicate looks at."""
+    match predicate:
+        case Literal():
+            return frozenset()
+        case Compare(_, left, right):
+            return frozenset(operand.path for operand in (left, right) if isinstance(operand, Column))
+        case In(column, _) | IsNull(column) | Text(_, column, _) | Match(column, _):
+            return frozenset((column.path,))
+        case And(operands) | Or(operands):
+            return frozenset().union(*(columns_of(operand) for operand in operands))
+        case Not(operand):
+            return columns_of(operand)
+
+
+def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+    """The parts of a predicate that must all hold."""
+    if isinstance(predicate, And):
+        return tuple(part for operand in predicate.operands for part in conjuncts(operand))
+    return (predicate,)
+
+
+def all_of(predicates: tuple[Predicate, ...]) -> Predicate:
+    """The conjunction of any number of predicates; true for none."""
+    parts = tuple(part for predicate in predicates for part in conjuncts(predicate) if part != TRUE)
+    if not parts:
+        return TRUE
+    return parts[0] if len(parts) == 1 else And(parts)

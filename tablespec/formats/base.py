@@ -1,0 +1,223 @@
+"""The port that every table format implements, and the values that cross it.
+
+A format that can be read is a `TableFormat`; one that can also be written is a `WritableFormat`. Nothing above this layer names a
+concrete format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import attrs
+from pyroaring import BitMap64
+
+from tablespec.expr.nodes import Predicate
+from tablespec.expr.verdict import Verdict
+from tablespec.model.file import FileSlice
+from tablespec.model.instant import Instant, Timeline
+from tablespec.model.schema import Schema
+from tablespec.model.stats import FileStats
+from tablespec.storage.store import Storage
+
+
+@attrs.frozen
+class JudgedSlice:
+    """A slice that may hold matching rows, and whether all its rows match (ALWAYS) or it must be read to know (MAYBE)."""
+
+    slice: FileSlice
+    verdict: Verdict
+
+
+@attrs.frozen(kw_only=True)
+class ReadLayout:
+    """How the columns of a table are found in its base files; plain data that travels to workers.
+
+    Columns named in `constants` are not read from files: their values stand in `FileSlice.partition_values`, in the same order.
+    Fields are found by `Field.field_id` when `by_field_id` is set, else by `Field.stored_name`.
+    """
+
+    schema: Schema
+    constants: tuple[str, ...] = ()
+    by_field_id: bool = False
+    hidden: Schema = Schema(())
+
+
+class SliceCodec(Protocol):
+    """What a format knows about the inside of its slices; picklable."""
+
+    def deleted_positions(self, storage: Storage, slice_: FileSlice) -> BitMap64 | None:
+        """The physical positions of the rows of the base file that are deleted, or None for none."""
+        ...
+
+
+class FileSet(Protocol):
+    """Files that can be asked which of them may hold matching rows."""
+
+    def judge(self, predicate: Predicate) -> Sequence[JudgedSlice]:
+        """Every slice but those that cannot match, in no particular order; `predicate` is bound to the schema."""
+        ...
+
+
+class TableState(Protocol):
+    """A table at one instant."""
+
+    @property
+    def instant(self) -> Instant: ...
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def partition_columns(self) -> tuple[str, ...]: ...
+    @property
+    def record_key(self) -> tuple[str, ...]: ...
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+    @property
+    def files(self) -> FileSet: ...
+    @property
+    def layout(self) -> ReadLayout: ...
+    @property
+    def codec(self) -> SliceCodec: ...
+
+
+@attrs.frozen(kw_only=True)
+class TableInfo:
+    """What a person wants to know about a table at first sight."""
+
+    format: str
+    name: str
+    id: str
+    description: str
+    protocol: tuple[tuple[str, str], ...]
+
+
+@runtime_checkable
+class TableFormat(Protocol):
+    """A table that can be read."""
+
+    @property
+    def storage(self) -> Storage: ...
+    def timeline(self) -> Timeline:
+        """All completed instants that can still be named, oldest first."""
+        ...
+
+    def latest(self) -> TableState:
+        """The newest state; cheap when nothing has changed since the last call."""
+        ...
+
+    def state_at(self, version: int) -> TableState:
+        """The state right after that version; raises InstantNotFoundError when it cannot be told any more."""
+        ...
+
+    def added_between(self, start: int | None, end: int) -> frozenset[str]:
+        """Paths of the base files that commits after `start` up to `end` added with new data."""
+        ...
+
+    def info(self, state: TableState) -> TableInfo:
+        """What a person wants to know about the table in that state."""
+        ...
+
+    def problems(self) -> Sequence[str]:
+        """What is wrong with the log or its files, one sentence each; empty for a sound table."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class NewFile:
+    """A data file that a worker has written and no reader can see yet."""
+
+    path: str
+    size: int
+    modified: int
+    partition_values: tuple[object, ...]
+    stats: FileStats
+    tags: tuple[tuple[str, str], ...] = ()
+
+
+@attrs.frozen
+class ReadsNothing:
+    """The operation does not depend on what is in the table (a blind append)."""
+
+
+@attrs.frozen
+class ReadsWhere:
+    """The operation depends on the rows that match a bound predicate."""
+
+    predicate: Predicate
+
+
+ReadSet = ReadsNothing | ReadsWhere
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """Everything that one commit does to a table.
+
+    `schema`, `properties` and `partition_columns` are None where they stay as they are.
+    """
+
+    operation: str
+    parameters: tuple[tuple[str, str], ...] = ()
+    metrics: tuple[tuple[str, int], ...] = ()
+    adds: tuple[NewFile, ...] = ()
+    removes: tuple[FileSlice, ...] = ()
+    data_change: bool = True
+    schema: Schema | None = None
+    properties: tuple[tuple[str, str], ...] | None = None
+    transactions: tuple[tuple[str, int], ...] = ()
+    reads: ReadSet = ReadsNothing()
+    operation_id: str = ""
+    auto_upgrade: bool = True
+
+
+@attrs.frozen
+class Committed:
+    """The change is durable as this instant."""
+
+    instant: Instant
+
+
+@attrs.frozen
+class Lost:
+    """Another commit has taken this version."""
+
+    version: int
+
+
+@attrs.frozen(kw_only=True)
+class WinningCommit:
+    """What a commit that came in between has done, as far as conflicts go."""
+
+    version: int
+    operation_id: str
+    blind_append: bool
+    data_change: bool
+    added: FileSet
+    added_any: bool
+    removed: frozenset[str]
+    removed_any: bool
+    metadata_changed: bool
+    protocol_changed: bool
+    transactions: frozenset[str]
+    domains: frozenset[str]
+
+
+@runtime_checkable
+class WritableFormat(TableFormat, Protocol):
+    """A table that can be written."""
+
+    def check_writable(self, state: TableState, operation: str) -> None:
+        """Raise when the protocol of that state does not let this release write."""
+        ...
+
+    def try_commit(self, change: Change, state: TableState) -> Committed | Lost:
+        """Write the next version after `state` unless somebody else has."""
+        ...
+
+    def commits_after(self, version: int) -> Sequence[WinningCommit]:
+        """The commits after `version` up to the newest, oldest first."""
+        ...
+
+    def after_commit(self, instant: Instant) -> None:
+        """Housekeeping that a durable commit asks for, such as a checkpoint; its failure does not undo the commit."""
+        ...
