@@ -1,0 +1,184 @@
+"""Files of the local file system, by plain calls of the operating system.
+
+That takes every name literally, where obstore hides names like `x#1`, and needs no start of an asynchronous runtime.
+A file comes to be under a hidden temporary name beside its own, so a crash leaves at most that.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from operator import itemgetter
+from pathlib import Path
+from typing import BinaryIO
+from uuid import uuid4
+
+import attrs
+
+from tablespec.errors import StorageError
+from tablespec.storage.base import FileInfo
+from tablespec.storage.failure import MISSING, wrapped
+from tablespec.storage.new_file import NewFile
+from tablespec.storage.url import LOCAL
+
+
+@attrs.frozen
+class LocalFiles:
+    """The files below one folder, which need not exist yet."""
+
+    folder: str
+
+    def local_path(self, path: str) -> str:
+        return f"{self.folder}/{path}"
+
+    def list(self, prefix: str, after: str) -> Iterator[FileInfo]:
+        return self._walk(f"{prefix}/" if prefix else "", after)
+
+    def list_folder(self, prefix: str) -> tuple[tuple[str, ...], tuple[FileInfo, ...]]:
+        start = f"{prefix}/" if prefix else ""
+        entries = self._entries(start)
+        folders = sorted(start + entry.name for name, entry in entries if name.endswith("/"))
+        files = (_info(start + name, entry.stat) for name, entry in entries if not name.endswith("/"))
+        return tuple(folders), tuple(info for info in files if info is not None)
+
+    def head(self, path: str) -> FileInfo | None:
+        target = self.local_path(path)
+        with wrapped(LOCAL + target):
+            return _info(path, Path(target).stat)
+
+    def read(self, path: str) -> bytes:
+        target = self.local_path(path)
+        with wrapped(LOCAL + target, missing=MISSING):
+            return Path(target).read_bytes()
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        target = self.local_path(path)
+        with wrapped(LOCAL + target, missing=MISSING), Path(target).open("rb") as file:
+            file.seek(offset)
+            data = file.read(length)
+        if len(data) != length:
+            raise StorageError(LOCAL + target, f"there are {len(data)} bytes at offset {offset}, not {length}")
+        return data
+
+    def open(self, path: str) -> BinaryIO:
+        target = self.local_path(path)
+        with wrapped(LOCAL + target, missing=MISSING):
+            return Path(target).open("rb")
+
+    def put(self, path: str, data: bytes) -> None:
+        with self.create(path) as file:
+            file.write(data)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        target = Path(self.local_path(path))
+        with wrapped(LOCAL + str(target)):
+            temporary, file = _temporary_beside(target)
+            try:
+                with file:
+                    file.write(data)
+                    _sync(file)
+                target.hardlink_to(temporary)
+            except FileExistsError:
+                return False
+            finally:
+                _remove(temporary)
+            _sync_folder(target.parent)
+        return True
+
+    def create(self, path: str) -> BinaryIO:
+        target = Path(self.local_path(path))
+        url = LOCAL + str(target)
+        with wrapped(url):
+            temporary, file = _temporary_beside(target)
+
+        def abandon() -> None:
+            with suppress(OSError):
+                file.close()
+            _remove(temporary)
+
+        def publish() -> None:
+            try:
+                with wrapped(url):
+                    with file:
+                        _sync(file)
+                    temporary.replace(target)
+                    _sync_folder(target.parent)
+            finally:
+                abandon()
+
+        return NewFile(url, file.write, publish, abandon)
+
+    def delete(self, path: str) -> None:
+        target = self.local_path(path)
+        with wrapped(LOCAL + target), suppress(*MISSING):
+            Path(target).unlink()
+
+    def _walk(self, start: str, after: str) -> Iterator[FileInfo]:
+        for name, entry in self._entries(start):
+            path = start + name
+            if name.endswith("/"):
+                if path > after or after.startswith(path):
+                    yield from self._walk(path, after)
+            elif path > after:
+                info = _info(path, entry.stat)
+                if info is not None:
+                    yield info
+
+    def _entries(self, start: str) -> Sequence[tuple[str, os.DirEntry[str]]]:
+        """What lies in a folder, in path order: folders have a slash at the end, which is where their files sort."""
+        folder = self.local_path(start)
+        with wrapped(LOCAL + folder):
+            try:
+                with os.scandir(folder) as entries:
+                    named = [(f"{entry.name}/" if entry.is_dir() else entry.name, entry) for entry in entries]
+            except MISSING:
+                return ()
+        return sorted(named, key=itemgetter(0))
+
+
+def _info(path: str, status_of: Callable[[], os.stat_result]) -> FileInfo | None:
+    try:
+        status = status_of()
+    except MISSING:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        return None
+    return FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def _temporary_beside(target: Path) -> tuple[Path, BinaryIO]:
+    temporary = target.with_name(f".{uuid4().hex}.tmp")
+    try:
+        return temporary, temporary.open("xb")
+    except FileNotFoundError:
+        _make_folder(target.parent)
+        return temporary, temporary.open("xb")
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync_folder(folder.parent)
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    # A name is safe from a loss of power only when its folder is on disk, too.
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(temporary: Path) -> None:
+    # Whether the target is there is decided already; a temporary that stays behind harms nobody.
+    with suppress(OSError):
+        temporary.unlink()
