@@ -26,7 +26,7 @@ from tablespec.storage.url import LOCAL
 
 @attrs.frozen
 class LocalFiles:
-    """The files below one folder, which need not exist yet."""
+    """The files below one folder, which need not exist yet; `Files` tells what the methods promise."""
 
     folder: str
 

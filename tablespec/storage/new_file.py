@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, BinaryIO
 from tablespec.storage.failure import wrapped
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from _typeshed import ReadableBuffer
 
 
 class NewFile(io.RawIOBase, BinaryIO):
     """A file being written: `close` publishes it; an exception in its `with` block, or dropping it, leaves nothing."""
 
     def __init__(
-        self, url: str, write: Callable[[Buffer], int], publish: Callable[[], None], abandon: Callable[[], None]
+        self, url: str, write: Callable[[ReadableBuffer], int], publish: Callable[[], None], abandon: Callable[[], None]
     ) -> None:
         self._url = url
         self._write = write
@@ -39,7 +39,7 @@ class NewFile(io.RawIOBase, BinaryIO):
     def tell(self) -> int:
         return self._written
 
-    def write(self, data: Buffer, /) -> int:
+    def write(self, data: ReadableBuffer, /) -> int:
         if self.closed:
             raise ValueError("the file is closed")
         with wrapped(self._url):
@@ -48,7 +48,7 @@ class NewFile(io.RawIOBase, BinaryIO):
         return count
 
     def close(self) -> None:
-        """Publish the file; where that fails, nothing appears."""
+        """Publish the file."""
         if not self.closed:
             super().close()
             self._publish()

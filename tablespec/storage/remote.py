@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import TYPE_CHECKING, BinaryIO
 
 import attrs
 import obstore
-from obstore.exceptions import AlreadyExistsError
+from obstore.exceptions import AlreadyExistsError, BaseError
 
 from tablespec.errors import StorageError
 from tablespec.storage.base import FileInfo
@@ -32,7 +33,7 @@ _PARTS_IN_FLIGHT = 4
 
 @attrs.frozen
 class RemoteFiles:
-    """The files of a store whose keys begin with `start`, which is empty or ends with a slash."""
+    """The files of a store whose keys begin with `start`, which is empty or ends with a slash; see `Files`."""
 
     store: ObjectStore
     root: str
@@ -53,7 +54,7 @@ class RemoteFiles:
         with wrapped(self._url(prefix)):
             chunks = obstore.list(self.store, folder, offset=offset, chunk_size=_LIST_CHUNK)
             found = [self._info(meta) for chunk in chunks for meta in chunk if not _is_marker(meta, folder)]
-        # Stores of one zone list in no order, and an offset may come back.
+        # Some stores list in no order (S3 Express), and obstore moves an offset that ends with a slash.
         return iter(sorted((info for info in found if info.path > after), key=attrgetter("path")))
 
     def list_folder(self, prefix: str) -> tuple[tuple[str, ...], tuple[FileInfo, ...]]:
@@ -114,7 +115,9 @@ class RemoteFiles:
 
         def abandon() -> None:
             # Leaving its block by an exception is the only way to make the writer drop the parts it has sent.
-            writer.__exit__(StorageError, StorageError(url, "abandoned"), None)
+            # Where the store is out of reach it keeps them, invisible, until its own rules clear them.
+            with suppress(BaseError):
+                writer.__exit__(StorageError, StorageError(url, "abandoned"), None)
 
         def publish() -> None:
             with wrapped(url):
@@ -123,7 +126,8 @@ class RemoteFiles:
         return NewFile(url, writer.write, publish, abandon)
 
     def delete(self, path: str) -> None:
-        with wrapped(self._url(path)):
+        # S3 is silent about a missing file; Azure and Google are not.
+        with wrapped(self._url(path)), suppress(FileNotFoundError):
             obstore.delete(self.store, self.start + path)
 
     def _url(self, path: str) -> str:

@@ -12,8 +12,8 @@ from tablespec.errors import StorageError
 from tablespec.storage.failure import MISSING, wrapped
 
 if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
     from obstore.store import ObjectStore
-    from typing_extensions import Buffer
 
 _READ_AHEAD = 64 * 1024
 
@@ -29,10 +29,6 @@ class RemoteReader(io.RawIOBase, BinaryIO):
         self._position = 0
         self._ahead = b""
         self._ahead_at = 0
-
-    def size(self) -> int:
-        """The bytes of the whole file."""
-        return self._size
 
     @property
     def mode(self) -> str:
@@ -70,13 +66,15 @@ class RemoteReader(io.RawIOBase, BinaryIO):
     def readall(self) -> bytes:
         return self.read()
 
-    def readinto(self, buffer: Buffer, /) -> int:
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
         view = memoryview(buffer).cast("B")
         data = self.read(len(view))
         view[: len(data)] = data
         return len(data)
 
     def _bytes(self, count: int) -> bytes:
+        if count == 0:
+            return b""
         begin = self._position - self._ahead_at
         if begin >= 0 and begin + count <= len(self._ahead):
             return self._ahead[begin : begin + count]
