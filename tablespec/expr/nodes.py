@@ -1,11 +1,13 @@
 """Predicates as values: one small typed tree.
 
-Comparisons follow SQL's three-valued logic: a comparison with a null is null, and only rows for which a predicate is true match it.
+Comparisons follow SQL's three-valued logic: a comparison with a null is null, and only rows for which a predicate is
+true match it.
 """
 
 from __future__ import annotations
 
 import enum
+import math
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -14,6 +16,11 @@ import attrs
 from tablespec.model.schema import DataType
 
 Scalar = bool | int | float | str | bytes | Decimal | date | datetime | None
+
+
+def _identity(value: Scalar) -> tuple[type, Scalar]:
+    # Python finds 1 equal to True and to 1.0, and NaN not equal to itself.
+    return type(value), "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
 class Op(enum.Enum):
@@ -26,6 +33,20 @@ class Op(enum.Enum):
     GT = ">"
     GE = ">="
     NULL_SAFE_EQ = "<=>"
+
+    @property
+    def mirrored(self) -> Op:
+        """The comparison that says the same with the operands swapped."""
+        return _MIRRORED.get(self, self)
+
+    @property
+    def negated(self) -> Op | None:
+        """The comparison that is true where this one is false; null-safe equality has none."""
+        return _NEGATED.get(self)
+
+
+_MIRRORED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
+_NEGATED = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.GE: Op.LT, Op.LE: Op.GT, Op.GT: Op.LE}
 
 
 @attrs.frozen
@@ -45,7 +66,7 @@ class Column:
 class Literal:
     """A constant; `type` is None until bound. As a predicate it is true, false or null."""
 
-    value: Scalar
+    value: Scalar = attrs.field(eq=_identity)
     type: DataType | None = None
 
 

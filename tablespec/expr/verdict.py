@@ -1,7 +1,7 @@
 """What can be said about a predicate over many rows without looking at each.
 
-The possible outcomes of a predicate over a set of rows are a subset of {true, false, null}. `Outcomes` holds one mask for each, over
-any number of row sets at once; a mask says for which row sets that outcome is possible.
+The possible outcomes of a predicate over a set of rows are a subset of {true, false, null}. `Outcomes` holds one mask
+for each, over any number of row sets at once; a mask says for which row sets that outcome is possible.
 """
 
 from __future__ import annotations

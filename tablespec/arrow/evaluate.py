@@ -1,0 +1,183 @@
+"""Predicates evaluated over Arrow data.
+
+Numbers are compared as Spark does, which defines what Delta tables mean: NaN equals NaN and is greater than every other
+number, and -0.0 equals 0.0. Strings are compared by their UTF-8 bytes. Columns of different number types are compared
+exactly, except that one of floating point makes both doubles.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, TypeAlias, assert_never, overload
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablespec.errors import UnsupportedOperatorError
+from tablespec.expr.nodes import (
+    And,
+    Column,
+    Compare,
+    In,
+    IsNull,
+    Literal,
+    Match,
+    Not,
+    Op,
+    Operand,
+    Or,
+    Predicate,
+    Text,
+    TextTest,
+)
+from tablespec.expr.render import render
+
+Datum: TypeAlias = Any
+"""An array, a chunked array or a scalar; its type, and so the kernels that take it, are known only with the data."""
+
+
+@overload
+def evaluate(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray: ...
+@overload
+def evaluate(predicate: Predicate, batch: pa.Table) -> pa.ChunkedArray[pa.BooleanScalar]: ...
+def evaluate(
+    predicate: Predicate, batch: pa.RecordBatch | pa.Table
+) -> pa.BooleanArray | pa.ChunkedArray[pa.BooleanScalar]:
+    """Whether each row matches a bound predicate: true, false or null; columns are found by their logical names."""
+    outcome = _outcome(predicate, batch)
+    if isinstance(outcome, pa.BooleanScalar):
+        constant = pa.repeat(outcome, batch.num_rows)
+        return pa.chunked_array([constant]) if isinstance(batch, pa.Table) else constant
+    found: pa.BooleanArray | pa.ChunkedArray[pa.BooleanScalar] = outcome
+    return found
+
+
+@overload
+def matching(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray: ...
+@overload
+def matching(predicate: Predicate, batch: pa.Table) -> pa.ChunkedArray[pa.BooleanScalar]: ...
+def matching(
+    predicate: Predicate, batch: pa.RecordBatch | pa.Table
+) -> pa.BooleanArray | pa.ChunkedArray[pa.BooleanScalar]:
+    """A mask without nulls of the rows that match: those for which the predicate is true."""
+    outcome: Datum = evaluate(predicate, batch)
+    mask: pa.BooleanArray | pa.ChunkedArray[pa.BooleanScalar] = pc.fill_null(outcome, False)
+    return mask
+
+
+def aligned(left: Datum, right: Datum) -> tuple[Datum, Datum]:
+    """Two operands as values of one type that keeps their order."""
+    types = left.type, right.type
+    if types[0] == types[1]:
+        return left, right
+    common = _common_type(*types)
+    # Long integers round to the nearest double, as Spark's do.
+    return pc.cast(left, common, safe=False), pc.cast(right, common, safe=False)
+
+
+def _common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if pa.types.is_floating(left) or pa.types.is_floating(right):
+        return pa.float64()
+    if pa.types.is_integer(left) and pa.types.is_integer(right):
+        return pa.int64()
+    return pa.decimal256(76, 38)
+
+
+def text_test(test: TextTest, values: Datum, text: str) -> Datum:
+    """Whether each string has the text where the test wants it."""
+    match test:
+        case TextTest.STARTS_WITH:
+            return pc.starts_with(values, pattern=text)
+        case TextTest.ENDS_WITH:
+            return pc.ends_with(values, pattern=text)
+        case TextTest.CONTAINS:
+            return pc.match_substring(values, pattern=text)
+        case _:
+            assert_never(test)
+
+
+def _outcome(predicate: Predicate, batch: pa.RecordBatch | pa.Table) -> Datum:
+    match predicate:
+        case Literal(value):
+            return pa.scalar(value, pa.bool_())
+        case Compare(op, left, right):
+            return _compare(op, *_operands(left, right, batch))
+        case In(column, values):
+            return _in(_values(column, batch), values)
+        case IsNull(column):
+            return pc.is_null(_values(column, batch))
+        case Text(test, column, value):
+            return text_test(test, _values(column, batch), value)
+        case Match():
+            supported = "every other test; MATCH needs a text index"
+            raise UnsupportedOperatorError(render(predicate), "MATCH over rows", supported)
+        case And(operands):
+            return functools.reduce(pc.and_kleene, (_outcome(operand, batch) for operand in operands))
+        case Or(operands):
+            return functools.reduce(pc.or_kleene, (_outcome(operand, batch) for operand in operands))
+        case Not(operand):
+            return pc.invert(_outcome(operand, batch))
+        case _:
+            assert_never(predicate)
+
+
+def _values(column: Column, batch: pa.RecordBatch | pa.Table) -> Datum:
+    values = batch.column(column.path[0])
+    if len(column.path) > 1:
+        values = pc.struct_field(values, list(column.path[1:]))
+    return pc.cast(values, values.type.value_type) if pa.types.is_dictionary(values.type) else values
+
+
+def _operands(left: Operand, right: Operand, batch: pa.RecordBatch | pa.Table) -> tuple[Datum, Datum]:
+    match left, right:
+        case Column(), Column():
+            return aligned(_values(left, batch), _values(right, batch))
+        case Column(), Literal(value):
+            values = _values(left, batch)
+            return values, pa.scalar(value, values.type)
+        case _:
+            raise AssertionError("a bound comparison has a column on its left")
+
+
+def _compare(op: Op, left: Datum, right: Datum) -> Datum:
+    match op:
+        case Op.EQ:
+            return _equal(left, right)
+        case Op.NE:
+            return pc.invert(_equal(left, right))
+        case Op.LT:
+            return _less(left, right)
+        case Op.GE:
+            return pc.invert(_less(left, right))
+        case Op.GT:
+            return _less(right, left)
+        case Op.LE:
+            return pc.invert(_less(right, left))
+        case Op.NULL_SAFE_EQ:
+            both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+            return pc.or_(pc.fill_null(_equal(left, right), False), both_null)
+        case _:
+            assert_never(op)
+
+
+def _equal(left: Datum, right: Datum) -> Datum:
+    equal = pc.equal(left, right)
+    if not pa.types.is_floating(left.type):
+        return equal
+    return pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+
+
+def _less(left: Datum, right: Datum) -> Datum:
+    less = pc.less(left, right)
+    if not pa.types.is_floating(left.type):
+        return less
+    return pc.or_(less, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
+
+
+def _in(values: Datum, wanted: tuple[Literal, ...]) -> Datum:
+    constants = [literal.value for literal in wanted]
+    if 0.0 in constants and pa.types.is_floating(values.type):
+        # The two zeros have different bits, and sets are looked up by bits.
+        constants += [0.0, -0.0]
+    found = pc.is_in(values, value_set=pa.array(constants, values.type))
+    return pc.if_else(pc.is_valid(values), found, pa.scalar(None, pa.bool_()))

@@ -1,0 +1,93 @@
+"""The SQL that predicates are written in, taken apart by sqlglot."""
+
+from __future__ import annotations
+
+from sqlglot import exp, parser, tokens
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tablespec.errors import InvalidPredicateError
+from tablespec.expr.literal import number
+
+MAX_NESTING = 32
+"""How many brackets may stand inside each other, and how many NOTs or signs in a row."""
+
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
+_PREFIXES = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
+
+
+class PredicateSql(Dialect):
+    """The SQL that people of Spark and of DuckDB have in common.
+
+    Names may stand in back-quotes or in double quotes, text only in single quotes. A quote inside is doubled, and a
+    backslash is a plain character.
+    """
+
+    class Tokenizer(tokens.Tokenizer):
+        IDENTIFIERS = ["`", '"']  # noqa: RUF012 - sqlglot's classes are configured so
+        HEX_STRINGS = [("x'", "'"), ("X'", "'")]  # noqa: RUF012
+
+    class Parser(parser.Parser):
+        # MATCH(column, 'query') is an ordinary function here, not MySQL's MATCH (column) AGAINST ('query').
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            name: read for name, read in parser.Parser.FUNCTION_PARSERS.items() if name != "MATCH"
+        }
+
+
+_DIALECT = PredicateSql()
+
+
+def syntax_tree(text: str) -> exp.Expr:
+    """What sqlglot makes of the text of one condition; raises InvalidPredicateError where it is none."""
+    try:
+        found = _DIALECT.tokenize(text)
+        _check(text, found)
+        reader = _DIALECT.parser(error_level=ErrorLevel.IMMEDIATE, error_message_context=len(text))
+        tree = reader.parse_into(exp.Condition, found, text)[0]
+    except TokenError as error:
+        raise InvalidPredicateError(text, *_token_problem(error)) from None
+    except ParseError as error:
+        raise InvalidPredicateError(text, *_parse_problem(error)) from None
+    if tree is None:
+        raise InvalidPredicateError(text, 0, "there is no condition in it")
+    return tree
+
+
+def _check(text: str, found: list[Token]) -> None:
+    depth = prefixes = 0
+    for token in found:
+        kind = token.token_type
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+        prefixes = prefixes + 1 if kind in _PREFIXES else 0
+        if max(depth, prefixes) > MAX_NESTING:
+            raise InvalidPredicateError(text, token.start, f"it is nested more than {MAX_NESTING} deep")
+        if kind == TokenType.SEMICOLON:
+            raise InvalidPredicateError(text, token.start, "a predicate is one condition, without ';'")
+        if kind == TokenType.NUMBER and number(token.text) is None:
+            raise InvalidPredicateError(text, token.start, f"{token.text[:40]!r} is not a number")
+        if kind == TokenType.HEX_STRING and text[token.start] not in "xX":
+            raise InvalidPredicateError(text, token.start, "bytes are written X'00ff'")
+        if kind == TokenType.HEX_STRING and len(token.text) % 2:
+            raise InvalidPredicateError(text, token.start, "bytes have two hexadecimal digits each")
+
+
+def _token_problem(error: TokenError) -> tuple[int, str]:
+    """Where a piece of text has no end, and what is the matter; sqlglot writes "Missing ' from line:offset"."""
+    cause = str(error.__cause__ or error)
+    what, _, offset = cause.rpartition(":")
+    position = int(offset) if offset.isdecimal() else 0
+    missing = what.removeprefix("Missing ").split(" ")[0]
+    return position, f"the closing {missing} is missing" if "Missing" in what else "these characters mean nothing"
+
+
+def _parse_problem(error: ParseError) -> tuple[int, str]:
+    problem = error.errors[0]
+    position, near = len(problem["start_context"]), problem["highlight"]
+    what = str(problem["description"])
+    if what.startswith("Expecting"):
+        return position, f"expected {what.removeprefix('Expecting ')} after {near!r}"
+    if what.startswith("Required keyword"):
+        return position, f"something is missing around {near!r}"
+    return position, f"unexpected {near!r}"
