@@ -1,0 +1,157 @@
+"""A Hudi table at one instant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from tablespec.arrow.schema import arrow_type
+from tablespec.arrow.verdict import ColumnBounds, verdicts
+from tablespec.errors import CorruptLogError, UnsupportedTableError
+from tablespec.expr.nodes import Predicate
+from tablespec.expr.verdict import Verdict
+from tablespec.formats.base import JudgedSlice, ReadLayout
+from tablespec.formats.hudi.key_generator import key_generator_of, shown_schema
+from tablespec.formats.hudi.listing import Listing, base_slice, data_files, slices_at, with_partition_values
+from tablespec.formats.hudi.properties import TableProperties
+from tablespec.formats.hudi.schema import META_SCHEMA
+from tablespec.formats.hudi.timeline import ActiveTimeline, visibility_at
+from tablespec.model.file import FileGroupId, FileSlice
+from tablespec.model.instant import Instant
+from tablespec.model.schema import Schema
+from tablespec.storage.store import Storage
+
+
+@attrs.frozen
+class HudiCodec:
+    """A slice of a copy-on-write table is its base file: nothing in it is deleted."""
+
+    def deleted_positions(self, storage: Storage, slice_: FileSlice) -> BitMap64 | None:
+        """None, for no rows."""
+        return None
+
+
+@attrs.frozen
+class HudiFiles:
+    """The current slices, judged by the partition values that their paths tell."""
+
+    listing: Listing
+    schema: Schema
+
+    def judge(self, predicate: Predicate) -> Sequence[JudgedSlice]:
+        """Every slice whose partition may hold a match."""
+        partitions = tuple(dict.fromkeys(slice_.partition_values for slice_ in self.listing.slices))
+        found = dict(zip(partitions, self._verdicts(predicate, partitions)))
+        judged = (JudgedSlice(slice_, found[slice_.partition_values]) for slice_ in self.listing.slices)
+        return tuple(one for one in judged if one.verdict is not Verdict.NEVER)
+
+    def _verdicts(self, predicate: Predicate, partitions: tuple[tuple[object, ...], ...]) -> list[Verdict]:
+        one_row = pa.repeat(pa.scalar(1, pa.int64()), len(partitions))
+
+        def bounds_of(path: tuple[str, ...]) -> ColumnBounds | None:
+            if len(path) > 1 or path[0] not in self.listing.constants:
+                return None
+            index = self.listing.constants.index(path[0])
+            values = pa.array([values[index] for values in partitions], arrow_type(self.schema.field(path[0]).type))
+            return ColumnBounds(values, values, values.is_null().cast(pa.int64()))
+
+        possible, certain = verdicts(predicate, bounds_of, one_row, len(partitions))
+        return [_verdict(may, must) for may, must in zip(possible.to_pylist(), certain.to_pylist())]
+
+
+@attrs.frozen(kw_only=True)
+class HudiState:
+    """A Hudi table right after one instant.
+
+    Its files are listed once, when the state is made: later the cleaner may have taken some of them away, and a listing
+    would not tell.
+    """
+
+    storage: Storage
+    instant: Instant
+    schema: Schema
+    table: TableProperties
+    timeline: ActiveTimeline
+    replaced: frozenset[FileGroupId]
+    listing: Listing
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The names of the partition columns, in path order; those that only files tell are included."""
+        return tuple(field.name for field in key_generator_of(self.table).fields)
+
+    @property
+    def record_key(self) -> tuple[str, ...]:
+        """The columns that identify a record; empty when Hudi makes the keys."""
+        return self.table.record_key
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The entries of hoodie.properties."""
+        return dict(self.table.entries)
+
+    @property
+    def constraints(self) -> tuple[tuple[str, str], ...]:
+        """None: Hudi tables have no constraints that hold for readers."""
+        return ()
+
+    @property
+    def files(self) -> HudiFiles:
+        """The current slices."""
+        return HudiFiles(self.listing, self.schema)
+
+    @property
+    def layout(self) -> ReadLayout:
+        """How the columns are found in the base files."""
+        hidden = META_SCHEMA if self.table.meta_fields else Schema(())
+        return ReadLayout(schema=self.schema, constants=self.listing.constants, hidden=hidden)
+
+    @property
+    def codec(self) -> HudiCodec:
+        """What is inside of the slices."""
+        return HudiCodec()
+
+
+def state_at(
+    storage: Storage,
+    table: TableProperties,
+    timeline: ActiveTimeline,
+    *,
+    instant: Instant,
+    stored_schema: Schema,
+    replaced: frozenset[FileGroupId],
+) -> HudiState:
+    """The state of a table as of an instant, its files listed now."""
+    generator = key_generator_of(table)
+    schema = shown_schema(stored_schema, generator)
+    files = [file for file in data_files(storage) if base_slice(file) is not None]
+    if files and not timeline.completed and not timeline.pending:
+        why = f"it holds no instant, and {files[0].path} was written by one"
+        raise CorruptLogError(storage.url, table.timeline_folder, 0, why)
+    slices = slices_at(files, visibility_at(timeline, instant.version), replaced)
+    _check_file_formats(storage.url, slices)
+    return HudiState(
+        storage=storage,
+        instant=instant,
+        schema=schema,
+        table=table,
+        timeline=timeline,
+        replaced=replaced,
+        listing=with_partition_values(slices, generator, schema),
+    )
+
+
+def _check_file_formats(table: str, slices: tuple[FileSlice, ...]) -> None:
+    for slice_ in slices:
+        extension = "" if slice_.base is None else slice_.base.path.rpartition(".")[2]
+        if extension != "parquet":
+            raise UnsupportedTableError(table, f"{extension.upper()} base files", "Parquet base files can be read")
+
+
+def _verdict(may_match: bool | None, all_match: bool | None) -> Verdict:
+    if not may_match:
+        return Verdict.NEVER
+    return Verdict.ALWAYS if all_match else Verdict.MAYBE

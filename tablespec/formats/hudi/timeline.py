@@ -1,0 +1,114 @@
+"""The active timeline: actions of a table, told by the names of files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import attrs
+
+from tablespec.formats.hudi.instant_time import instant_millis, instant_number
+from tablespec.formats.hudi.properties import TableProperties
+from tablespec.model.instant import Instant
+from tablespec.storage.store import Storage
+
+WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
+# What a write is called before it completes as one of WRITES.
+PENDING_WRITES = WRITES | {"compaction", "logcompaction", "clustering"}
+_ACTIONS = PENDING_WRITES | {"clean", "rollback", "restore", "savepoint", "indexing", "schemacommit"}
+
+_PENDING = re.compile(r"(\d+)(?:\.([a-z]+))?\.(?:requested|inflight)")
+_COMPLETED_IN_LAYOUT_1 = re.compile(r"(\d+)()\.([a-z]+)")
+_COMPLETED_IN_LAYOUT_2 = re.compile(r"(\d+)_(\d+)\.([a-z]+)")
+
+
+@attrs.frozen(kw_only=True)
+class CompletedAction:
+    """An action that is done; `path` holds its metadata. Tables of version 6 do not record when it was completed."""
+
+    request: int
+    completion: int | None
+    action: str
+    path: str
+
+    @property
+    def instant(self) -> Instant:
+        """The action as a point on the table's timeline; without a completion time the request time stands in."""
+        return Instant(self.request, instant_millis(self.completion or self.request), self.action)
+
+
+@attrs.frozen
+class ActiveTimeline:
+    """The completed actions by request time, and the request times of writes that are not completed."""
+
+    completed: tuple[CompletedAction, ...]
+    pending: frozenset[int]
+
+    @property
+    def writes(self) -> tuple[CompletedAction, ...]:
+        """The completed actions that change what the table holds, oldest first."""
+        return tuple(action for action in self.completed if action.action in WRITES)
+
+    @property
+    def cleans(self) -> tuple[CompletedAction, ...]:
+        """The completed cleaner runs, oldest first."""
+        return tuple(action for action in self.completed if action.action == "clean")
+
+    @property
+    def start(self) -> int | None:
+        """The request time of the write where the active timeline begins; older ones are archived.
+
+        The archiver leaves savepoints standing when it moves on, so these do not count unless there is nothing else.
+        """
+        kept = {action.request for action in self.completed if action.action == "savepoint"}
+        requests = [action.request for action in self.writes]
+        return next((request for request in requests if request not in kept), requests[0] if requests else None)
+
+
+@attrs.frozen
+class Visibility:
+    """Which instants the files of a table's state may come from."""
+
+    completed: frozenset[int]
+    pending: frozenset[int]
+    start: int | None
+
+    def sees(self, instant: int) -> bool:
+        """Whether files of that instant belong to the state.
+
+        Instants before the active timeline are archived, hence completed. A later one that is not on the timeline was
+        rolled back, and its files were left behind.
+        """
+        if instant in self.completed:
+            return True
+        return self.start is not None and instant < self.start and instant not in self.pending
+
+
+def load_timeline(storage: Storage, properties: TableProperties) -> ActiveTimeline:
+    """The active timeline as it stands in storage now."""
+    _, files = storage.list_folder(properties.timeline_folder)
+    return parse_timeline((file.path for file in files), layout=2 if properties.version >= 8 else 1)
+
+
+def parse_timeline(paths: Iterable[str], *, layout: int) -> ActiveTimeline:
+    """The timeline that files with these paths make; files that are no instants do not count."""
+    completed, begun = [], set()
+    pattern = _COMPLETED_IN_LAYOUT_1 if layout == 1 else _COMPLETED_IN_LAYOUT_2
+    for path in paths:
+        name = path.rsplit("/", 1)[-1]
+        if (found := pattern.fullmatch(name)) and found[3] in _ACTIONS:
+            completion = instant_number(found[2]) if found[2] else None
+            request = instant_number(found[1])
+            completed.append(CompletedAction(request=request, completion=completion, action=found[3], path=path))
+        # The inflight file of a commit does not name its action.
+        elif (found := _PENDING.fullmatch(name)) and (found[2] or "commit") in PENDING_WRITES:
+            begun.add(instant_number(found[1]))
+    completed.sort(key=lambda action: (action.request, action.completion or 0, action.action))
+    done = {action.request for action in completed if action.action in WRITES}
+    return ActiveTimeline(tuple(completed), frozenset(begun - done))
+
+
+def visibility_at(timeline: ActiveTimeline, request: int) -> Visibility:
+    """What a reader sees as of a request time. Request times count, even where an older write completes later."""
+    seen = frozenset(action.request for action in timeline.writes if action.request <= request)
+    return Visibility(seen, timeline.pending, timeline.start)

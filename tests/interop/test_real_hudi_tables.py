@@ -1,0 +1,149 @@
+"""Real Hudi tables, held against what Hudi itself reads from them."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hudi import HudiReadOptions, HudiTable
+
+import tablespec
+from tablespec.errors import InstantNotFoundError, UnsupportedTableError
+
+FOLDER = os.environ.get("TABLESPEC_REAL_TABLES")
+ROOT = Path(FOLDER or "nowhere")
+BY_SPARK = sorted((ROOT / "hudi_spark").glob("*.zip"))
+OF_HUDI_RS = sorted((ROOT / "hudi").rglob("*.zip"))
+REFUSED = {"bootstrap": "a bootstrap base path", "orc": "ORC base files", "_mor_": "merge-on-read"}
+
+pytestmark = [
+    pytest.mark.real_tables,
+    pytest.mark.skipif(FOLDER is None, reason="TABLESPEC_REAL_TABLES names no folder of real tables"),
+]
+
+
+def refusal(archive: Path) -> str | None:
+    """The feature for which a table is refused, told by its name."""
+    if "mor" in archive.relative_to(ROOT).parts:
+        return "merge-on-read"
+    return next((feature for part, feature in REFUSED.items() if part in archive.stem), None)
+
+
+def questions() -> Iterator[object]:
+    """Every table that can be read with every question to it: the time of the state and the answer of Hudi on Spark."""
+    for archive in BY_SPARK:
+        if refusal(archive):
+            continue
+        with zipfile.ZipFile(archive) as files:
+            expected = json.loads(files.read(f"{archive.stem}.expected.json"))
+        asked = [("snapshot", None, expected["snapshot"]), ("read_optimized", None, expected["read_optimized"])]
+        asked += [(f"as_of_{at}", at, answer) for at, answer in expected["as_of"].items()]
+        asked += [
+            (name, answer["options"]["as.of.instant"], answer)
+            for name, answer in expected.get("extra", {}).items()
+            if "as.of.instant" in answer["options"]
+        ]
+        for name, at, answer in asked:
+            schema = None if "error" in answer else expected["schemas"][answer["schema"]]
+            yield pytest.param(archive, at, answer, schema, id=f"{archive.stem}-{name}")
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """Gives the folder of the table in an archive, unpacked once."""
+    done: dict[Path, Path] = {}
+
+    def unpack(archive: Path) -> str:
+        if archive not in done:
+            done[archive] = tmp_path_factory.mktemp("table")
+            with zipfile.ZipFile(archive) as files:
+                files.extractall(done[archive], [name for name in files.namelist() if "__MACOSX" not in name])
+        return str(done[archive] / archive.stem)
+
+    return unpack
+
+
+@pytest.mark.parametrize(("archive", "at", "answer", "schema"), list(questions()))
+def test_a_state_reads_as_hudi_on_spark_reads_it(unpacked, archive, at, answer, schema):
+    table = tablespec.open_table(unpacked(archive))
+    if "error" in answer:
+        with pytest.raises(InstantNotFoundError):
+            table.scan(at=at).to_table()
+        return
+
+    names = [field["name"] for field in schema["fields"]]
+    rows = table.scan(columns=names, at=at).to_table()
+
+    assert in_json(rows) == sorted(json.dumps(row) for row in answer["rows"])
+    assert table.scan(at=at).to_table().column_names == [name for name in names if not is_meta(name)]
+
+
+@pytest.mark.parametrize(
+    "archive", [archive for archive in (*BY_SPARK, *OF_HUDI_RS) if refusal(archive)], ids=lambda archive: archive.stem
+)
+def test_a_table_that_would_be_misread_is_refused_by_name(unpacked, archive):
+    with pytest.raises(UnsupportedTableError) as refused:
+        tablespec.open_table(unpacked(archive))
+
+    assert refused.value.feature == refusal(archive)
+
+
+@pytest.mark.parametrize(
+    "archive", [archive for archive in OF_HUDI_RS if not refusal(archive)], ids=lambda archive: archive.stem
+)
+def test_every_state_reads_as_hudi_rs_reads_it(unpacked, archive):
+    table, oracle = tablespec.open_table(unpacked(archive)), HudiTable(unpacked(archive))
+
+    assert as_pairs(table.scan().to_table().to_pylist()) == as_pairs(pylist(oracle.read()))
+    for instant in table.timeline:
+        theirs = oracle.read(HudiReadOptions().with_as_of_timestamp(str(instant.version)))
+        assert as_pairs(table.scan(at=instant.version).to_table().to_pylist()) == as_pairs(pylist(theirs))
+
+
+def is_meta(name: str) -> bool:
+    return name.startswith("_hoodie_") and name != "_hoodie_is_deleted"
+
+
+def pylist(batches: list[pa.RecordBatch]) -> list[dict[str, object]]:
+    return [{name: row[name] for name in row if not is_meta(name)} for batch in batches for row in batch.to_pylist()]
+
+
+def as_pairs(rows: list[dict[str, object]]) -> list[str]:
+    return sorted(repr(sorted(row.items())) for row in rows)
+
+
+def in_json(table: pa.Table) -> list[str]:
+    """The rows as the answers of the judge are written, in the order of their text."""
+    columns = [[plain(value, column.type) for value in column.to_pylist()] for column in table.columns]
+    return sorted(json.dumps(row) for row in map(list, zip(*columns)))
+
+
+def plain(value: object, kind: pa.DataType) -> object:
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return [plain(value[field.name], field.type) for field in kind]
+    if pa.types.is_map(kind):
+        pairs = [[plain(key, kind.key_type), plain(item, kind.item_type)] for key, item in value]
+        return sorted(pairs, key=json.dumps)
+    if pa.types.is_list(kind):
+        return [plain(item, kind.value_type) for item in value]
+    match value:
+        case float():
+            return repr(value)
+        case bytes():
+            return value.hex()
+        case datetime():
+            return (value.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        case date():
+            return (value - date(1970, 1, 1)).days
+        case bool() | int() | str():
+            return value
+        case _:
+            return str(value)

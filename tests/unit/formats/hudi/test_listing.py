@@ -1,0 +1,86 @@
+from tablespec.formats.hudi.key_generator import FieldKind, KeyGenerator, PartitionField
+from tablespec.formats.hudi.listing import data_files, lost_groups, slices_at, with_partition_values
+from tablespec.formats.hudi.timeline import Visibility
+from tablespec.model.file import FileGroupId
+from tablespec.model.schema import STRING, Field, Schema
+from tablespec.storage.store import FileInfo, Storage
+
+ALL = Visibility(frozenset(range(10)), frozenset(), None)
+SCHEMA = Schema((Field(name="part", type=STRING), Field(name="sub", type=STRING)))
+BY_PART = KeyGenerator(fields=(PartitionField("part", FieldKind.SIMPLE),))
+
+
+def files(*paths):
+    return [FileInfo(path, 10, 0) for path in paths]
+
+
+def paths(slices):
+    return [slice_.base.path for slice_ in slices]
+
+
+def test_the_newest_visible_base_file_of_a_group_is_current():
+    found = slices_at(files("a/f_0-0-0_1.parquet", "a/f_0-0-0_3.parquet", "a/f_1-1-1_2.parquet"), ALL, frozenset())
+
+    assert paths(found) == ["a/f_0-0-0_3.parquet"]
+    assert found[0].group == FileGroupId("a", "f")
+    assert found[0].instant == 3
+
+
+def test_the_same_file_id_in_two_partitions_is_two_groups():
+    found = slices_at(files("a/f_0-0-0_1.parquet", "b/f_0-0-0_1.parquet"), ALL, frozenset())
+
+    assert paths(found) == ["a/f_0-0-0_1.parquet", "b/f_0-0-0_1.parquet"]
+
+
+def test_an_invisible_base_file_does_not_hide_the_older_one():
+    visibility = Visibility(frozenset({1}), frozenset({2}), 1)
+
+    found = slices_at(files("a/f_0-0-0_1.parquet", "a/f_0-0-0_2.parquet"), visibility, frozenset())
+
+    assert paths(found) == ["a/f_0-0-0_1.parquet"]
+
+
+def test_a_replaced_group_is_gone():
+    found = slices_at(files("a/f_0-0-0_1.parquet", "b/f_0-0-0_1.parquet"), ALL, frozenset({FileGroupId("a", "f")}))
+
+    assert paths(found) == ["b/f_0-0-0_1.parquet"]
+
+
+def test_files_of_others_do_not_count():
+    listed = files("a/.hoodie_partition_metadata", "a/notes.parquet", "a/.f_1.log.1_0-0-0.cdc", "f_0-0-0_1.parquet")
+
+    assert paths(slices_at(listed, ALL, frozenset())) == ["f_0-0-0_1.parquet"]
+
+
+def test_everything_but_the_metadata_folder_is_listed(tmp_path):
+    storage = Storage.at(str(tmp_path))
+    listed = ["-1/f", ".a/f", ".hoodie0/f", ".hoodie_partition_metadata", "b/.hoodie/f", "ü/f"]
+    for path in [*listed, ".hoodie/hoodie.properties", ".hoodie/metadata/files/f", ".hoodie/\uffff/f"]:
+        storage.put(path, b"")
+
+    assert [file.path for file in data_files(storage)] == listed
+
+
+def test_constants_come_from_the_path():
+    listing = with_partition_values(slices_at(files("x/f_0-0-0_1.parquet"), ALL, frozenset()), BY_PART, SCHEMA)
+
+    assert listing.constants == ("part",)
+    assert [slice_.partition_values for slice_ in listing.slices] == [("x",)]
+
+
+def test_a_column_that_one_path_does_not_tell_is_read_from_all_files():
+    slices = slices_at(files("x/f_0-0-0_1.parquet", "y/z/g_0-0-0_1.parquet"), ALL, frozenset())
+
+    listing = with_partition_values(slices, BY_PART, SCHEMA)
+
+    assert listing.constants == ()
+    assert [slice_.partition_values for slice_ in listing.slices] == [(), ()]
+
+
+def test_a_removed_file_is_lost_where_no_newer_one_is_current():
+    slices = slices_at(files("a/f_0-0-0_1.parquet", "a/g_0-0-0_3.parquet"), ALL, frozenset())
+    f, g, h = FileGroupId("a", "f"), FileGroupId("a", "g"), FileGroupId("a", "h")
+
+    assert lost_groups([(f, 2), (g, 2), (h, 2)], slices, frozenset(), at=5) == {f, h}
+    assert lost_groups([(f, 2), (g, 2), (h, 2)], slices, frozenset({h}), at=5) == {f}
+    assert lost_groups([(f, 2), (g, 2), (h, 2)], slices, frozenset(), at=1) == frozenset()
