@@ -34,30 +34,28 @@ def data_files(storage: Storage) -> Iterator[FileInfo]:
     yield from storage.list(after=_AFTER_METADATA)
 
 
-def slices_at(
-    files: Iterable[FileInfo], visibility: Visibility, replaced: frozenset[FileGroupId]
-) -> tuple[FileSlice, ...]:
-    """The newest visible slice of each file group that no replace commit has taken away, in path order."""
-    newest: dict[FileGroupId, FileSlice] = {}
+def base_slices(files: Iterable[FileInfo]) -> Iterator[FileSlice]:
+    """A slice of its own for each base file; other files do not count."""
     for file in files:
-        slice_ = base_slice(file)
-        if slice_ is None or slice_.group in replaced or not visibility.sees(slice_.instant):
+        partition, _, name = file.path.rpartition("/")
+        if (parsed := parse_base_file_name(name)) is not None:
+            base = BaseFile(path=file.path, logged_as=file.path, size=file.size, modified=file.modified)
+            yield FileSlice(group=FileGroupId(partition, parsed.file_id), instant=parsed.instant, base=base)
+
+
+def slices_at(
+    slices: Iterable[FileSlice], visibility: Visibility, replaced: frozenset[FileGroupId]
+) -> tuple[FileSlice, ...]:
+    """The newest visible slice of each file group that no replace commit has taken away."""
+    newest: dict[FileGroupId, FileSlice] = {}
+    for slice_ in slices:
+        if slice_.group in replaced or not visibility.sees(slice_.instant):
             continue
         older = newest.get(slice_.group)
         # Paths come in order, so of two attempts at the same file the later name wins every time.
         if older is None or older.instant <= slice_.instant:
             newest[slice_.group] = slice_
     return tuple(newest.values())
-
-
-def base_slice(file: FileInfo) -> FileSlice | None:
-    """The slice that a base file makes on its own, or None for other files."""
-    partition, _, name = file.path.rpartition("/")
-    parsed = parse_base_file_name(name)
-    if parsed is None:
-        return None
-    base = BaseFile(path=file.path, logged_as=file.path, size=file.size, modified=file.modified)
-    return FileSlice(group=FileGroupId(partition, parsed.file_id), instant=parsed.instant, base=base)
 
 
 def with_partition_values(slices: tuple[FileSlice, ...], generator: KeyGenerator, schema: Schema) -> Listing:

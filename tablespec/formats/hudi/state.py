@@ -15,7 +15,7 @@ from tablespec.expr.nodes import Predicate
 from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import JudgedSlice, ReadLayout
 from tablespec.formats.hudi.key_generator import key_generator_of, shown_schema
-from tablespec.formats.hudi.listing import Listing, base_slice, data_files, slices_at, with_partition_values
+from tablespec.formats.hudi.listing import Listing, base_slices, data_files, slices_at, with_partition_values
 from tablespec.formats.hudi.properties import TableProperties
 from tablespec.formats.hudi.schema import META_SCHEMA
 from tablespec.formats.hudi.timeline import ActiveTimeline, visibility_at
@@ -127,11 +127,11 @@ def state_at(
     """The state of a table as of an instant, its files listed now."""
     generator = key_generator_of(table)
     schema = shown_schema(stored_schema, generator)
-    files = [file for file in data_files(storage) if base_slice(file) is not None]
-    if files and not timeline.completed and not timeline.pending:
-        why = f"it holds no instant, and {files[0].path} was written by one"
+    found = tuple(base_slices(data_files(storage)))
+    if found and not timeline.completed and not timeline.pending:
+        why = f"it holds no instant, and a base file of the group {found[0].group.id} was written by one"
         raise CorruptLogError(storage.url, table.timeline_folder, 0, why)
-    slices = slices_at(files, visibility_at(timeline, instant.version), replaced)
+    slices = slices_at(found, visibility_at(timeline, instant.version), replaced)
     _check_file_formats(storage.url, slices)
     return HudiState(
         storage=storage,

@@ -1,5 +1,5 @@
 from tablespec.formats.hudi.key_generator import FieldKind, KeyGenerator, PartitionField
-from tablespec.formats.hudi.listing import data_files, lost_groups, slices_at, with_partition_values
+from tablespec.formats.hudi.listing import base_slices, data_files, lost_groups, slices_at, with_partition_values
 from tablespec.formats.hudi.timeline import Visibility
 from tablespec.model.file import FileGroupId
 from tablespec.model.schema import STRING, Field, Schema
@@ -11,7 +11,7 @@ BY_PART = KeyGenerator(fields=(PartitionField("part", FieldKind.SIMPLE),))
 
 
 def files(*paths):
-    return [FileInfo(path, 10, 0) for path in paths]
+    return list(base_slices(FileInfo(path, 10, 0) for path in paths))
 
 
 def paths(slices):
