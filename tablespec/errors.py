@@ -36,7 +36,9 @@ class NotATableError(TableSpecError):
     table: str
 
     def __str__(self) -> str:
-        return f"{self.table} holds neither a _delta_log nor a .hoodie folder, so it is not a table that tablespec knows"
+        return (
+            f"{self.table} holds neither a _delta_log nor a .hoodie folder, so it is not a table that tablespec knows"
+        )
 
 
 @attrs.define
@@ -58,7 +60,9 @@ class UnsupportedTableError(TableSpecError):
     way_out: str = ""
 
     def __str__(self) -> str:
-        return f"{self.table} uses {self.feature}, which tablespec does not support" + (f"; {self.way_out}" if self.way_out else "")
+        return f"{self.table} uses {self.feature}, which tablespec does not support" + (
+            f"; {self.way_out}" if self.way_out else ""
+        )
 
 
 @attrs.define
@@ -120,7 +124,9 @@ class DataFileMissingError(TableSpecError):
     path: str
 
     def __str__(self) -> str:
-        return f"{self.table} names the file {self.path}, and it is not there; `tablespec fsck` lists all that are missing"
+        return (
+            f"{self.table} names the file {self.path}, and it is not there; `tablespec fsck` lists all that are missing"
+        )
 
 
 @attrs.define
@@ -365,4 +371,6 @@ class ReadOnlyFormatError(TableSpecError):
     operation: str
 
     def __str__(self) -> str:
-        return f"{self.operation} is not supported on {self.table}: {self.format} tables can only be read by this release"
+        return (
+            f"{self.operation} is not supported on {self.table}: {self.format} tables can only be read by this release"
+        )

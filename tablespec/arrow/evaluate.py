@@ -83,6 +83,15 @@ def _common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return pa.decimal256(76, 38)
 
 
+def listed(values: Datum, constants: Datum) -> Datum:
+    """Whether each value is one of the constants; false for nulls."""
+    if pa.types.is_floating(values.type):
+        # Sets are looked up by bits, and the two zeros have different ones; adding 0.0 makes -0.0 the other.
+        zero = pa.scalar(0.0, values.type)
+        values, constants = pc.add(values, zero), pc.add(constants, zero)
+    return pc.is_in(values, value_set=constants)
+
+
 def text_test(test: TextTest, values: Datum, text: str) -> Datum:
     """Whether each string has the text where the test wants it."""
     match test:
@@ -175,9 +184,5 @@ def _less(left: Datum, right: Datum) -> Datum:
 
 
 def _in(values: Datum, wanted: tuple[Literal, ...]) -> Datum:
-    constants = [literal.value for literal in wanted]
-    if 0.0 in constants and pa.types.is_floating(values.type):
-        # The two zeros have different bits, and sets are looked up by bits.
-        constants += [0.0, -0.0]
-    found = pc.is_in(values, value_set=pa.array(constants, values.type))
+    found = listed(values, pa.array([literal.value for literal in wanted], values.type))
     return pc.if_else(pc.is_valid(values), found, pa.scalar(None, pa.bool_()))

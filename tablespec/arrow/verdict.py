@@ -15,7 +15,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablespec.arrow.evaluate import Datum, aligned, text_test
+from tablespec.arrow.evaluate import Datum, aligned, listed, text_test
 from tablespec.arrow.schema import arrow_type
 from tablespec.expr.nodes import (
     And,
@@ -229,9 +229,9 @@ def _holds(op: Op, orders: _Orders) -> tuple[ArrowMask, ArrowMask]:
 
 def _in(left: _Range, constants: tuple[Scalar, ...]) -> Outcomes[ArrowMask]:
     has_nan = any(_is_nan(constant) for constant in constants)
-    listed = pa.array([constant for constant in constants if not _is_nan(constant)], left.low.type)
-    within = _possible(_some_between(listed, left.low, left.high))
-    all_listed = _certain(pc.and_(pc.equal(left.low, left.high), pc.is_in(left.low, value_set=listed)))
+    numbers = pa.array([constant for constant in constants if not _is_nan(constant)], left.low.type)
+    within = _possible(_some_between(numbers, left.low, left.high))
+    all_listed = _certain(pc.and_(pc.equal(left.low, left.high), listed(left.low, numbers)))
     true, false = (within | left.nan, ~all_listed) if has_nan else (within, ~all_listed | left.nan)
     return Outcomes(true & left.value, false & left.value, left.null)
 
@@ -240,13 +240,13 @@ def _is_nan(value: Scalar) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _some_between(listed: Datum, low: Datum, high: Datum) -> Datum:
-    """Whether one of the listed values lies from `low` to `high`: a binary search for all bounds at once."""
-    if len(listed) == 0:
+def _some_between(constants: Datum, low: Datum, high: Datum) -> Datum:
+    """Whether one of the constants lies from `low` to `high`: a binary search for all bounds at once."""
+    if len(constants) == 0:
         return pa.repeat(False, len(low))
-    steps = len(listed).bit_length()
-    ascending = listed.take(pc.array_sort_indices(listed))
-    padded = pa.concat_arrays([ascending, ascending[-1:].take(pa.repeat(0, 2**steps - len(listed)))])
+    steps = len(constants).bit_length()
+    ascending = constants.take(pc.array_sort_indices(constants))
+    padded = pa.concat_arrays([ascending, ascending[-1:].take(pa.repeat(0, 2**steps - len(constants)))])
     smaller = pa.repeat(pa.scalar(0, pa.int32()), len(low))
     for step in (2**power for power in reversed(range(steps))):
         probe = padded.take(pc.add(smaller, pa.scalar(step - 1, pa.int32())))

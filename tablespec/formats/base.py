@@ -73,6 +73,8 @@ class TableState(Protocol):
     @property
     def properties(self) -> Mapping[str, str]: ...
     @property
+    def constraints(self) -> tuple[tuple[str, str], ...]: ...
+    @property
     def files(self) -> FileSet: ...
     @property
     def layout(self) -> ReadLayout: ...
@@ -89,6 +91,19 @@ class TableInfo:
     id: str
     description: str
     protocol: tuple[tuple[str, str], ...]
+
+
+@attrs.frozen(kw_only=True)
+class HistoryEntry:
+    """What one commit did, for people."""
+
+    instant: Instant
+    operation: str
+    parameters: tuple[tuple[str, str], ...] = ()
+    metrics: tuple[tuple[str, str], ...] = ()
+    engine: str = ""
+    files_added: int = 0
+    files_removed: int = 0
 
 
 @runtime_checkable
@@ -113,6 +128,10 @@ class TableFormat(Protocol):
         """Paths of the base files that commits after `start` up to `end` added with new data."""
         ...
 
+    def history(self) -> Sequence[HistoryEntry]:
+        """What each instant did, newest first."""
+        ...
+
     def info(self, state: TableState) -> TableInfo:
         """What a person wants to know about the table in that state."""
         ...
@@ -120,6 +139,28 @@ class TableFormat(Protocol):
     def problems(self) -> Sequence[str]:
         """What is wrong with the log or its files, one sentence each; empty for a sound table."""
         ...
+
+
+class FolderNaming(Protocol):
+    """Where the files of a partition go; picklable."""
+
+    def folder(self, values: tuple[object, ...]) -> str:
+        """The folder of a partition, relative to the table; empty for the table itself."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class WriteLayout:
+    """What a worker must know to write data files of a table; plain data.
+
+    `stats_leaves` are the columns that get statistics, by their physical paths.
+    """
+
+    schema: Schema
+    partition_columns: tuple[str, ...]
+    stats_leaves: tuple[tuple[str, ...], ...]
+    naming: FolderNaming
+    file_bytes: int = 256 << 20
 
 
 @attrs.frozen(kw_only=True)
@@ -131,7 +172,7 @@ class NewFile:
     modified: int
     partition_values: tuple[object, ...]
     stats: FileStats
-    tags: tuple[tuple[str, str], ...] = ()
+    group: str
 
 
 @attrs.frozen
@@ -208,6 +249,14 @@ class WritableFormat(TableFormat, Protocol):
 
     def check_writable(self, state: TableState, operation: str) -> None:
         """Raise when the protocol of that state does not let this release write."""
+        ...
+
+    def write_layout(self, state: TableState, schema: Schema) -> WriteLayout:
+        """How files must be written for that state, once its columns are those of `schema`."""
+        ...
+
+    def grown(self, state: TableState, schema: Schema) -> Schema:
+        """`schema` as the next commit will record it: new columns get what the format gives every column."""
         ...
 
     def try_commit(self, change: Change, state: TableState) -> Committed | Lost:

@@ -19,11 +19,13 @@ class FileGroupId:
 class BaseFile:
     """A Parquet file with the records of a slice.
 
-    `path` is relative to the table, or an absolute URL where the log says so. `rows` counts physical rows, deleted ones included.
+    `path` is relative to the table, or an absolute URL where the log says so; `logged_as` is how the log spells it.
+    `rows` counts physical rows, deleted ones included.
     """
 
     path: str
     size: int
+    logged_as: str = ""
     rows: int | None = None
     modified: int = 0
     base_row_id: int | None = None
@@ -56,7 +58,7 @@ class DeletionVector:
 
 @attrs.frozen(kw_only=True)
 class FileSlice:
-    """The files holding one state of a file group."""
+    """The files holding one state of a file group; `instant` is the version that made it, -1 where the log does not say."""
 
     group: FileGroupId
     instant: int

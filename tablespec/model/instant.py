@@ -58,7 +58,11 @@ class Timeline:
     def between(self, start: int | None, end: int | None) -> Timeline:
         """The instants after `start` up to and including `end`; None leaves that side open."""
         low = 0 if start is None else bisect.bisect_right(self.instants, start, key=lambda instant: instant.version)
-        high = len(self.instants) if end is None else bisect.bisect_right(self.instants, end, key=lambda instant: instant.version)
+        high = (
+            len(self.instants)
+            if end is None
+            else bisect.bisect_right(self.instants, end, key=lambda instant: instant.version)
+        )
         return Timeline(self.table, self.instants[low:high])
 
     def find_latest_completed_action_at(self, when: datetime) -> Instant:

@@ -1,0 +1,147 @@
+"""Parquet files read through a table's eyes: columns found and converted, row groups chosen, rows with their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablespec.arrow.convert import Finder, convert, nulls
+from tablespec.arrow.schema import arrow_schema
+from tablespec.arrow.verdict import ColumnBounds, verdicts
+from tablespec.expr.nodes import TRUE, Predicate
+from tablespec.model.schema import Field, Schema, StructType
+from tablespec.storage.store import Storage
+
+BATCH_ROWS = 65_536
+
+
+@attrs.frozen
+class PositionedBatch:
+    """Rows of a file in file order; the first has physical position `start`."""
+
+    start: int
+    batch: pa.RecordBatch
+
+
+def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
+    """The Parquet file at `path`; timestamps of the old 96-bit kind come as microseconds, which cover all years."""
+    local = storage.local_path(path)
+    source = local if local is not None else pa.PythonFile(storage.open(path), mode="r")
+    # A buffer makes columns stream page by page; without it whole column chunks sit in memory.
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=False, buffer_size=1 << 20)
+
+
+def read_positioned(
+    file: pq.ParquetFile, schema: Schema, find: Finder, predicate: Predicate = TRUE, batch_rows: int = BATCH_ROWS
+) -> Iterator[PositionedBatch]:
+    """The columns of `schema` from every row group that may hold a match of `predicate`; all rows of such a row group come."""
+    top = [file.schema_arrow.field(index) for index in range(len(file.schema_arrow))]
+    found = [find(field, top) for field in schema]
+    names = [top[index].name for index in found if index is not None]
+    wanted = arrow_schema(schema)
+    for group, start in _chosen_groups(file, schema, find, predicate):
+        if not names:
+            yield from _without_columns(schema, start, file.metadata.row_group(group).num_rows, batch_rows)
+            continue
+        position = start
+        for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], columns=_selection(file, names)):
+            yield PositionedBatch(position, _assemble(batch, schema, find, wanted))
+            position += batch.num_rows
+
+
+def _assemble(batch: pa.RecordBatch, schema: Schema, find: Finder, wanted: pa.Schema) -> pa.RecordBatch:
+    candidates = [batch.schema.field(index) for index in range(len(batch.schema))]
+    columns = []
+    for field in schema:
+        index = find(field, candidates)
+        columns.append(
+            nulls(batch.num_rows, field.type) if index is None else convert(batch.column(index), field, find)
+        )
+    return pa.RecordBatch.from_arrays(columns, schema=_all_nullable(wanted))
+
+
+def _all_nullable(schema: pa.Schema) -> pa.Schema:
+    # Old files may lack a column that is NOT NULL today; what is read must not claim otherwise.
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def _without_columns(schema: Schema, start: int, rows: int, batch_rows: int) -> Iterator[PositionedBatch]:
+    for offset in range(0, rows, batch_rows):
+        count = min(batch_rows, rows - offset)
+        if len(schema.fields):
+            columns = [nulls(count, field.type) for field in schema]
+            batch = pa.RecordBatch.from_arrays(columns, schema=_all_nullable(arrow_schema(schema)))
+        else:
+            batch = pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+        yield PositionedBatch(start + offset, batch)
+
+
+def _selection(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
+    # Only asked for top-level columns: a name with dots in it selects a leaf of another column too, which does no harm.
+    return list(dict.fromkeys(names))
+
+
+def _chosen_groups(
+    file: pq.ParquetFile, schema: Schema, find: Finder, predicate: Predicate
+) -> Iterator[tuple[int, int]]:
+    metadata = file.metadata
+    starts, total = [], 0
+    for group in range(metadata.num_row_groups):
+        starts.append(total)
+        total += metadata.row_group(group).num_rows
+    if predicate == TRUE or not starts:
+        yield from enumerate(starts)
+        return
+    rows = pa.array([metadata.row_group(group).num_rows for group in range(len(starts))], pa.int64())
+    may_match, _ = verdicts(predicate, lambda path: group_bounds(file, schema, find, path), rows, len(starts))
+    for group, chosen in enumerate(may_match.to_pylist()):
+        if chosen:
+            yield group, starts[group]
+
+
+def group_bounds(file: pq.ParquetFile, schema: Schema, find: Finder, path: tuple[str, ...]) -> ColumnBounds | None:
+    """What the footer says about one leaf column in each row group; None when it says nothing usable."""
+    located = _leaf(file, schema, find, path)
+    if located is None:
+        return None
+    index, field, stored_type = located
+    mins: list[object] = []
+    maxs: list[object] = []
+    null_counts: list[int | None] = []
+    for group in range(file.metadata.num_row_groups):
+        statistics = file.metadata.row_group(group).column(index).statistics
+        bounded = statistics is not None and statistics.has_min_max
+        mins.append(statistics.min if bounded else None)
+        maxs.append(statistics.max if bounded else None)
+        null_counts.append(statistics.null_count if statistics is not None and statistics.has_null_count else None)
+    try:
+        low, high = (convert(pa.array(values, stored_type), field, find) for values in (mins, maxs))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return None
+    return ColumnBounds(low, high, pa.array(null_counts, pa.int64()))
+
+
+def _leaf(
+    file: pq.ParquetFile, schema: Schema, find: Finder, path: tuple[str, ...]
+) -> tuple[int, Field, pa.DataType] | None:
+    candidates = [file.schema_arrow.field(index) for index in range(len(file.schema_arrow))]
+    fields, stored = schema.fields, []
+    for name in path:
+        field = next((field for field in fields if field.name == name), None)
+        position = None if field is None else find(field, candidates)
+        if field is None or position is None:
+            return None
+        stored.append(candidates[position].name)
+        stored_type = candidates[position].type
+        fields = field.type.fields if isinstance(field.type, StructType) else ()
+        candidates = list(stored_type) if pa.types.is_struct(stored_type) else []
+    if pa.types.is_nested(stored_type) or "." in "".join(stored):
+        return None
+    wanted = ".".join(stored)
+    for index in range(file.metadata.num_columns):
+        if file.schema.column(index).path == wanted:
+            return index, field, stored_type
+    return None

@@ -1,0 +1,313 @@
+"""Add actions in columns: judged by a predicate as a whole, and turned into slices where they survive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
+
+import attrs
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablespec.arrow.schema import arrow_type
+from tablespec.arrow.verdict import ColumnBounds, verdicts
+from tablespec.expr.nodes import Predicate, columns_of
+from tablespec.expr.verdict import Verdict
+from tablespec.formats.base import JudgedSlice
+from tablespec.formats.delta.actions import AddAction, DeletionVectorAction, file_key
+from tablespec.formats.delta.deletion_vector import locate
+from tablespec.formats.delta.partition_values import folder, parse_value
+from tablespec.formats.delta.stats_json import Leaf, parse_stats
+from tablespec.model.file import BaseFile, FileGroupId, FileSlice
+from tablespec.model.schema import DataType, Field, Schema, StructType
+
+GROUP_TAG = "tablespec.group"
+INSTANT_TAG = "tablespec.instant"
+
+TEXT_MAP = pa.map_(pa.string(), pa.string())
+VECTOR = pa.struct(
+    [
+        pa.field("storageType", pa.string()),
+        pa.field("pathOrInlineDv", pa.string()),
+        pa.field("offset", pa.int32()),
+        pa.field("sizeInBytes", pa.int32()),
+        pa.field("cardinality", pa.int64()),
+    ]
+)
+ADD = pa.struct(
+    [
+        pa.field("path", pa.string()),
+        pa.field("partitionValues", TEXT_MAP),
+        pa.field("size", pa.int64()),
+        pa.field("modificationTime", pa.int64()),
+        pa.field("dataChange", pa.bool_()),
+        pa.field("stats", pa.string()),
+        pa.field("tags", TEXT_MAP),
+        pa.field("deletionVector", VECTOR),
+        pa.field("baseRowId", pa.int64()),
+        pa.field("defaultRowCommitVersion", pa.int64()),
+        pa.field("clusteringProvider", pa.string()),
+    ]
+)
+
+
+@attrs.frozen(kw_only=True)
+class TableShape:
+    """What must be known of a table to understand its adds."""
+
+    table: str
+    schema: Schema
+    partition_columns: tuple[str, ...]
+
+    @property
+    def partition_fields(self) -> tuple[Field, ...]:
+        """The partition columns, in their order."""
+        return tuple(self.schema.field(name) for name in self.partition_columns)
+
+    def leaf(self, path: tuple[str, ...]) -> Leaf:
+        """The leaf of the statistics for a column path."""
+        stored, fields = [], self.schema.fields
+        for name in path:
+            field = next(field for field in fields if field.name == name)
+            stored.append(field.stored_name)
+            fields = field.type.fields if isinstance(field.type, StructType) else ()
+        return Leaf(tuple(stored), field.type)
+
+
+@attrs.frozen
+class Needs:
+    """The columns that judging a predicate looks at, by logical path."""
+
+    partitions: tuple[tuple[str, ...], ...]
+    data: tuple[tuple[str, ...], ...]
+
+
+def needs_of(predicate: Predicate, shape: TableShape) -> Needs:
+    """What of the adds must be read to judge `predicate`."""
+    paths = sorted(columns_of(predicate))
+    partitions = tuple(path for path in paths if path[0] in shape.partition_columns)
+    return Needs(partitions, tuple(path for path in paths if path not in partitions))
+
+
+def from_actions(actions: Sequence[AddAction]) -> pa.StructArray:
+    """Add actions as an Arrow array."""
+    rows = [
+        {
+            "path": add.path,
+            "partitionValues": list(add.partition_values.items()),
+            "size": add.size,
+            "modificationTime": add.modification_time,
+            "dataChange": add.data_change is True,
+            "stats": add.stats,
+            "tags": None if add.tags is None else [(key, _text(value)) for key, value in add.tags.items()],
+            "deletionVector": None if add.deletion_vector is None else vector_row(add.deletion_vector),
+            "baseRowId": add.base_row_id,
+            "defaultRowCommitVersion": add.default_row_commit_version,
+            "clusteringProvider": add.clustering_provider,
+        }
+        for add in actions
+    ]
+    return pa.array(rows, ADD)
+
+
+def vector_row(vector: DeletionVectorAction) -> dict[str, object]:
+    """A deletion vector as a row of a checkpoint."""
+    return {
+        "storageType": vector.storage_type,
+        "pathOrInlineDv": vector.path_or_inline_dv,
+        "offset": vector.offset,
+        "sizeInBytes": vector.size_in_bytes,
+        "cardinality": vector.cardinality,
+    }
+
+
+def judge(adds: pa.StructArray, predicate: Predicate, shape: TableShape) -> tuple[pa.BooleanArray, pa.BooleanArray]:
+    """For each add whether it may match, and whether all its rows do."""
+    needs = needs_of(predicate, shape)
+    statistics = _statistics(adds, [shape.leaf(path) for path in needs.data], shape.table) if needs.data else None
+    counted = None if statistics is None else statistics.field("numRecords")
+    rows = pa.repeat(pa.scalar(1, pa.int64()), len(adds)) if counted is None else pc.coalesce(counted, 1)
+
+    def bounds_of(path: tuple[str, ...]) -> ColumnBounds | None:
+        if path[0] in shape.partition_columns:
+            return _partition_bounds(partition_column(adds, shape.schema.field(path[0]), shape.table), rows)
+        assert statistics is not None
+        return _data_bounds(adds, statistics, shape.leaf(path))
+
+    return verdicts(predicate, bounds_of, rows, len(adds))
+
+
+def partition_column(adds: pa.StructArray, field: Field, table: str) -> pa.Array:
+    """The typed values of a partition column, one for each add."""
+    parsed = _child(adds, "partitionValues_parsed")
+    wanted = arrow_type(field.type)
+    if parsed is not None and parsed.type.get_field_index(field.stored_name) >= 0:
+        values = parsed.field(field.stored_name)
+        if values.type.equals(wanted):
+            return values
+    texts = _lookup(adds.field("partitionValues"), field.stored_name).dictionary_encode()
+    values = [parse_value(text, field.type, table) for text in texts.dictionary.to_pylist()]
+    if not values:
+        return pa.nulls(len(adds), wanted)
+    return pa.array(values, wanted).take(texts.indices)
+
+
+def slices_of(adds: pa.StructArray, shape: TableShape) -> Iterator[tuple[str, FileSlice]]:
+    """The key and the slice of each add."""
+    columns = {name: _list(adds, name) for name in ("path", "size", "modificationTime", "deletionVector", "tags")}
+    base_ids, versions = _list(adds, "baseRowId"), _list(adds, "defaultRowCommitVersion")
+    statistics = _statistics(adds, [], shape.table)
+    rows = [None] * len(adds) if statistics is None else statistics.field("numRecords").to_pylist()
+    fields = shape.partition_fields
+    values = list(zip(*(partition_column(adds, field, shape.table).to_pylist() for field in fields)))
+    texts = _list(adds, "partitionValues") if fields else []
+    folders: dict[tuple[object, ...], str] = {}
+    for index, path in enumerate(columns["path"]):
+        of_partition = values[index] if fields else ()
+        if of_partition not in folders:
+            folders[of_partition] = folder(fields, dict(texts[index])) if fields else ""
+        tags = dict(columns["tags"][index] or ())
+        raw = columns["deletionVector"][index]
+        vector = None if raw is None or raw["storageType"] is None else _vector(raw)
+        base = BaseFile(
+            path=unquote(path) if "%" in path else path,
+            logged_as=path,
+            size=columns["size"][index],
+            rows=rows[index],
+            modified=columns["modificationTime"][index],
+            base_row_id=base_ids[index],
+            row_commit_version=versions[index],
+        )
+        yield (
+            file_key(path, vector),
+            FileSlice(
+                group=FileGroupId(folders[of_partition], tags.get(GROUP_TAG) or path),
+                instant=_instant(tags, versions[index]),
+                base=base,
+                deletes=None if vector is None else locate(vector, shape.table),
+                partition_values=of_partition,
+            ),
+        )
+
+
+def judged(adds: pa.StructArray, predicate: Predicate, shape: TableShape) -> Iterator[tuple[str, JudgedSlice]]:
+    """The key and the slice of each add that may match, with its verdict."""
+    may_match, always = judge(adds, predicate, shape)
+    chosen, sure = adds.filter(may_match), always.filter(may_match)
+    for (key, slice_), all_match in zip(slices_of(chosen, shape), sure.to_pylist()):
+        yield key, JudgedSlice(slice_, Verdict.ALWAYS if all_match else Verdict.MAYBE)
+
+
+def _instant(tags: dict[str, str], version: int | None) -> int:
+    tagged = tags.get(INSTANT_TAG)
+    if tagged is not None and tagged.isdigit():
+        return int(tagged)
+    return -1 if version is None else version
+
+
+def _vector(raw: dict[str, object]) -> DeletionVectorAction:
+    wanted = {key: raw.get(key) for key in ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")}
+    return msgspec.convert(wanted, DeletionVectorAction)
+
+
+def _statistics(adds: pa.StructArray, leaves: Sequence[Leaf], table: str) -> pa.StructArray | None:
+    parsed = _child(adds, "stats_parsed")
+    texts = _child(adds, "stats")
+    if parsed is not None and (texts is None or parsed.null_count <= texts.null_count):
+        return parsed
+    return None if texts is None else parse_stats(texts, leaves, table)
+
+
+def _data_bounds(adds: pa.StructArray, statistics: pa.StructArray, leaf: Leaf) -> ColumnBounds | None:
+    low, high = (_leaf(statistics, bound, leaf.path) for bound in ("minValues", "maxValues"))
+    null_count = _leaf(statistics, "nullCount", leaf.path)
+    rows = _child(statistics, "numRecords")
+    if null_count is not None:
+        null_count = null_count.cast(pa.int64())
+        null_count = null_count if rows is None else pc.if_else(pc.is_valid(rows), null_count, None)
+    wanted = arrow_type(leaf.type)
+    if low is None or high is None or pa.types.is_nested(wanted) or not _fits(low.type, wanted):
+        return None if null_count is None else ColumnBounds(None, None, null_count)
+    low, high = low.cast(wanted), widened(high.cast(wanted), leaf.type)
+    return ColumnBounds(low, high, null_count, nan_free=_nan_free(adds, leaf.type))
+
+
+def widened(high: pa.Array, data_type: DataType) -> pa.Array:
+    """Upper bounds as true bounds: those of timestamps may have been cut to milliseconds."""
+    if str(data_type) not in ("timestamp", "timestamp_ntz"):
+        return high
+    return pc.add(high, pa.scalar(999, pa.duration("us")))
+
+
+def _nan_free(adds: pa.StructArray, data_type: DataType) -> pa.BooleanArray | None:
+    if str(data_type) not in ("float", "double"):
+        return None
+    # Bounds of other writers may leave NaN out, which sorts above every number. Ours have no bounds where there is one.
+    tags = _child(adds, "tags")
+    if tags is None:
+        return None
+    return pc.is_valid(_lookup(tags, GROUP_TAG))
+
+
+def _partition_bounds(values: pa.Array, rows: pa.Array) -> ColumnBounds:
+    null_count = pc.if_else(pc.is_null(values), rows, 0)
+    free = pc.invert(pc.is_nan(values)).fill_null(True) if pa.types.is_floating(values.type) else None
+    if free is not None:
+        values = pc.if_else(free, values, None)
+    return ColumnBounds(values, values, null_count, nan_free=free)
+
+
+def _leaf(statistics: pa.StructArray, kind: str, path: tuple[str, ...]) -> pa.Array | None:
+    current: pa.Array | None = _child(statistics, kind)
+    for name in path:
+        if current is None or not pa.types.is_struct(current.type):
+            return None
+        current = _child(current, name)
+    return current
+
+
+def _lookup(maps: pa.MapArray, key: str) -> pa.Array:
+    """The value under `key` in each map; null where there is none."""
+    count = len(maps)
+    keys, items = maps.keys, maps.items
+    if count and not maps.null_count and not maps.offset and len(keys) and len(keys) % count == 0:
+        # As a rule every map has the same keys in the same order: then they are a matrix, and a column of it is quickly had.
+        width = len(keys) // count
+        names, values = (pa.FixedSizeListArray.from_arrays(flat, width) for flat in (keys, items))
+        for column in range(width):
+            if pc.all(pc.equal(pc.list_element(names, column), key)).as_py():
+                return pc.list_element(values, column)
+    return pc.map_lookup(maps, key, "first")
+
+
+def _fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    if stored.equals(wanted):
+        return True
+    same_kind = (
+        (pa.types.is_integer, pa.types.is_integer),
+        (pa.types.is_floating, pa.types.is_floating),
+        (pa.types.is_decimal, pa.types.is_decimal),
+        (pa.types.is_timestamp, pa.types.is_timestamp),
+    )
+    return any(left(stored) and right(wanted) for left, right in same_kind)
+
+
+def _child(array: pa.StructArray, name: str) -> pa.Array | None:
+    """A member of a struct array with the nulls of the struct laid over it, or None when there is no such member."""
+    index = array.type.get_field_index(name)
+    if index < 0:
+        return None
+    child = array.field(index)
+    return (
+        pc.if_else(array.is_valid(), child, None) if array.null_count and not pa.types.is_nested(child.type) else child
+    )
+
+
+def _list(adds: pa.StructArray, name: str) -> list[object]:
+    child = _child(adds, name)
+    return [None] * len(adds) if child is None else child.to_pylist()
+
+
+def _text(value: object) -> str | None:
+    return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()

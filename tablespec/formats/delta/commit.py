@@ -1,0 +1,182 @@
+"""What a change to a table writes into the log: decided here, written elsewhere."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import msgspec
+
+from tablespec.errors import InvalidSchemaError
+from tablespec.formats.base import Change, NewFile, ReadsNothing
+from tablespec.formats.delta.actions import AddAction, Line, MetadataAction, ProtocolAction, TxnAction
+from tablespec.formats.delta.adds import GROUP_TAG, INSTANT_TAG, TableShape
+from tablespec.formats.delta.mapping import MAX_COLUMN_ID, mapped
+from tablespec.formats.delta.partition_values import format_value, to_uri
+from tablespec.formats.delta.properties import check_properties, needed_features
+from tablespec.formats.delta.protocol import DEFAULT_PROTOCOL, require_upgrade_allowed, upgraded
+from tablespec.formats.delta.row_tracking import high_water_mark, hidden_column_properties, is_tracked, mark_action
+from tablespec.formats.delta.schema_json import format_schema
+from tablespec.formats.delta.state import MAPPING_MODE, DeltaState
+from tablespec.formats.delta.stats_json import format_stats
+from tablespec.model.schema import DataType, Field, Schema, StructType
+
+ENGINE = "tablespec/0.1.0"
+# What every new table declares from the start: all known clients can write it.
+OPEN_FEATURES = frozenset({"changeDataFeed", "appendOnly", "invariants"})
+ISOLATION = "delta.isolationLevel"
+
+
+def creation(
+    schema: Schema,
+    partition_columns: tuple[str, ...],
+    properties: tuple[tuple[str, str], ...],
+    *,
+    now: int,
+    operation_id: str,
+) -> list[Line]:
+    """The first commit of a table."""
+    check_columns(schema, partition_columns)
+    configuration = {**dict(hidden_column_properties()), **dict(properties)}
+    check_properties(configuration)
+    schema, configuration = with_mapping(schema, configuration)
+    protocol = upgraded(
+        ProtocolAction(min_reader_version=1, min_writer_version=1),
+        OPEN_FEATURES | needed_features(configuration, schema),
+    )
+    metadata = MetadataAction(
+        id=str(uuid.uuid4()),
+        schema_string=format_schema(schema),
+        partition_columns=partition_columns,
+        configuration=configuration,
+        created_time=now,
+    )
+    change = Change(operation="CREATE TABLE", operation_id=operation_id)
+    info = _commit_info(change, None, now, configuration)
+    return [info, Line(protocol=protocol), Line(meta_data=metadata)]
+
+
+def commit_lines(change: Change, state: DeltaState, now: int) -> list[Line]:
+    """The next commit of a table."""
+    version = state.instant.version + 1
+    configuration = dict(state.properties if change.properties is None else change.properties)
+    check_properties(configuration)
+    schema = state.schema if change.schema is None else change.schema
+    schema, configuration = with_mapping(schema, configuration)
+    lines = [_commit_info(change, state, now, configuration)]
+    protocol = _protocol(change, state, needed_features(configuration, schema))
+    if protocol != state.reconciled.protocol:
+        lines.append(Line(protocol=protocol))
+    if schema != state.schema or configuration != dict(state.properties):
+        lines.append(Line(meta_data=_metadata(state, schema, configuration)))
+    lines += [Line(txn=TxnAction(app_id=app, version=number, last_updated=now)) for app, number in change.transactions]
+    shape = TableShape(table=state.storage.url, schema=schema, partition_columns=state.partition_columns)
+    if is_tracked(state) and change.adds:
+        mark = high_water_mark(state)
+        adds, mark = _numbered(change.adds, mark)
+        lines += [Line(add=add_action(file, change, shape, version, base)) for file, base in adds]
+        lines.append(Line(domain_metadata=mark_action(mark)))
+    else:
+        lines += [Line(add=add_action(file, change, shape, version, None)) for file in change.adds]
+    return lines
+
+
+def add_action(file: NewFile, change: Change, shape: TableShape, version: int, base_row_id: int | None) -> AddAction:
+    """The add of a new file."""
+    fields = shape.partition_fields
+    values = {field.stored_name: format_value(value, field.type) for field, value in zip(fields, file.partition_values)}
+    tags: dict[str, object] = {GROUP_TAG: file.group, INSTANT_TAG: str(version)}
+    return AddAction(
+        path=to_uri(file.path),
+        partition_values=values,
+        size=file.size,
+        modification_time=file.modified,
+        data_change=change.data_change,
+        stats=format_stats(file.stats, leaf_types(shape.schema)),
+        tags=tags,
+        base_row_id=base_row_id,
+        default_row_commit_version=None if base_row_id is None else version,
+    )
+
+
+def leaf_types(schema: Schema) -> dict[tuple[str, ...], DataType]:
+    """The type of every leaf by its path of physical names."""
+    return dict(_leaf_types(schema.fields, ()))
+
+
+def _leaf_types(fields: tuple[Field, ...], prefix: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], DataType]]:
+    for field in fields:
+        path = (*prefix, field.stored_name)
+        if isinstance(field.type, StructType):
+            yield from _leaf_types(field.type.fields, path)
+        else:
+            yield path, field.type
+
+
+def check_columns(schema: Schema, partition_columns: tuple[str, ...]) -> None:
+    """Raise unless these columns can make a table."""
+    folded = [name.lower() for name in schema.names]
+    twice = sorted({name for name in folded if folded.count(name) > 1})
+    if twice:
+        raise InvalidSchemaError(f"the columns {', '.join(twice)} stand more than once in the schema, case aside")
+    if not schema.fields:
+        raise InvalidSchemaError("a table needs at least one column")
+    for name in partition_columns:
+        field = schema.field(name)
+        if field.name != name:
+            raise InvalidSchemaError(f"the partition column {name} is spelled {field.name} in the schema")
+        if isinstance(field.type, StructType) or not _partitionable(field.type):
+            raise InvalidSchemaError(f"column {name} of type {field.type} cannot be a partition column")
+    if len(partition_columns) == len(schema.fields):
+        raise InvalidSchemaError("a table needs at least one column that is not a partition column")
+    if len(set(partition_columns)) != len(partition_columns):
+        raise InvalidSchemaError("a partition column is named more than once")
+
+
+def _partitionable(data_type: DataType) -> bool:
+    return not str(data_type).startswith(("array", "map", "struct", "variant", "void"))
+
+
+def _numbered(files: tuple[NewFile, ...], mark: int) -> tuple[list[tuple[NewFile, int]], int]:
+    numbered = []
+    for file in files:
+        numbered.append((file, mark + 1))
+        mark += file.stats.rows
+    return numbered, mark
+
+
+def _protocol(change: Change, state: DeltaState, needed: frozenset[str]) -> ProtocolAction:
+    current = state.reconciled.protocol or DEFAULT_PROTOCOL
+    if not change.auto_upgrade:
+        require_upgrade_allowed(current, needed, state.storage.url, change.operation)
+    return upgraded(current, needed)
+
+
+def _metadata(state: DeltaState, schema: Schema, configuration: dict[str, str]) -> MetadataAction:
+    return msgspec.structs.replace(state.metadata, schema_string=format_schema(schema), configuration=configuration)
+
+
+def with_mapping(schema: Schema, configuration: dict[str, str]) -> tuple[Schema, dict[str, str]]:
+    """The schema with ids and physical names for all columns, where the table maps its columns."""
+    if configuration.get(MAPPING_MODE, "none") == "none":
+        return schema, configuration
+    schema, greatest = mapped(schema, int(configuration.get(MAX_COLUMN_ID, "0")))
+    return schema, {**configuration, MAX_COLUMN_ID: str(greatest)}
+
+
+def _commit_info(change: Change, state: DeltaState | None, now: int, configuration: dict[str, str]) -> Line:
+    info: dict[str, object] = {
+        "inCommitTimestamp": now,
+        "timestamp": now,
+        "operation": change.operation,
+        "operationParameters": dict(change.parameters),
+        "isolationLevel": configuration.get(ISOLATION, "Serializable"),
+        "isBlindAppend": isinstance(change.reads, ReadsNothing) and not change.removes and bool(change.adds),
+        "operationMetrics": {name: str(value) for name, value in change.metrics},
+        "engineInfo": ENGINE,
+        "txnId": change.operation_id,
+        "tablespec": {"operationId": change.operation_id},
+    }
+    if state is not None:
+        info["readVersion"] = state.instant.version
+    return Line(commit_info=info)

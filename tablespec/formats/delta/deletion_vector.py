@@ -1,0 +1,99 @@
+"""Sets of deleted row positions: their descriptors and their bytes."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import uuid
+import zlib
+
+from pyroaring import BitMap64
+
+from tablespec.errors import CorruptFileError, UnsupportedTableError
+from tablespec.formats.delta.actions import DeletionVectorAction
+from tablespec.model.file import DeletionVector
+from tablespec.storage.store import Storage
+
+MAGIC = 1681511377
+FILE_VERSION = 1
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_TO_B85 = str.maketrans(_Z85, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~")
+
+
+def locate(action: DeletionVectorAction, table: str) -> DeletionVector:
+    """Where a descriptor says that the vector lies."""
+    text = action.path_or_inline_dv
+    path, inline = None, None
+    match action.storage_type:
+        case "u":
+            identifier = uuid.UUID(bytes=decode_z85(text[-20:]))
+            prefix = text[:-20]
+            path = f"{prefix}/deletion_vector_{identifier}.bin" if prefix else f"deletion_vector_{identifier}.bin"
+        case "p":
+            path = text
+        case "i":
+            inline = decode_z85(text)[: action.size_in_bytes]
+        case other:
+            raise UnsupportedTableError(table, f"deletion vectors of the storage type {other!r}")
+    return DeletionVector(
+        path=path,
+        inline=inline,
+        offset=action.offset or 0,
+        size=action.size_in_bytes,
+        cardinality=action.cardinality,
+    )
+
+
+def load(storage: Storage, vector: DeletionVector) -> BitMap64:
+    """The positions in a vector; its checksum, size and cardinality are checked."""
+    name = vector.path or "(inline)"
+    if vector.inline is not None:
+        data = vector.inline
+    else:
+        assert vector.path is not None
+        framed = storage.read_range(vector.path, vector.offset, vector.size + 8)
+        data = _unframe(framed, vector, storage.url)
+    positions = decode_positions(data, storage.url, name)
+    if len(positions) != vector.cardinality:
+        why = f"the vector holds {len(positions)} positions where the log says {vector.cardinality}"
+        raise CorruptFileError(storage.url, name, why)
+    return positions
+
+
+def decode_positions(data: bytes, table: str, name: str) -> BitMap64:
+    """The positions in the bytes of one vector."""
+    if len(data) < 4 or struct.unpack_from("<I", data)[0] != MAGIC:
+        raise CorruptFileError(table, name, "it does not start with the number of a deletion vector")
+    try:
+        return BitMap64.deserialize(data[4:])
+    except (ValueError, RuntimeError) as error:
+        raise CorruptFileError(table, name, str(error)) from error
+
+
+def encode_positions(positions: BitMap64) -> bytes:
+    """The bytes of one vector."""
+    return struct.pack("<I", MAGIC) + positions.serialize()
+
+
+def decode_z85(text: str) -> bytes:
+    """The bytes of Z85 text."""
+    return base64.b85decode(text.translate(_TO_B85))
+
+
+def encode_z85(data: bytes) -> str:
+    """Z85 text of bytes, whose number is a multiple of four."""
+    back = {ord(b85): z85 for z85, b85 in zip(_Z85, (chr(_TO_B85[ord(char)]) for char in _Z85))}
+    return base64.b85encode(data).decode().translate(back)
+
+
+def _unframe(framed: bytes, vector: DeletionVector, table: str) -> bytes:
+    assert vector.path is not None
+    (size,) = struct.unpack_from(">i", framed)
+    if size != vector.size:
+        raise CorruptFileError(table, vector.path, f"a vector of {size} bytes stands where the log says {vector.size}")
+    data = framed[4 : 4 + size]
+    (checksum,) = struct.unpack_from(">I", framed, 4 + size)
+    if zlib.crc32(data) != checksum:
+        raise CorruptFileError(table, vector.path, "the checksum of a deletion vector does not match")
+    return data

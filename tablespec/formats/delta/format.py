@@ -1,0 +1,345 @@
+"""Delta tables behind the port of formats."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import attrs
+
+from tablespec.errors import CorruptLogError, InstantNotFoundError, StorageError, TableExistsError, TableNotFoundError
+from tablespec.formats.base import (
+    Change,
+    Committed,
+    HistoryEntry,
+    Lost,
+    TableInfo,
+    TableState,
+    WinningCommit,
+    WriteLayout,
+)
+from tablespec.formats.delta.actions import Line
+from tablespec.formats.delta.adds import TableShape
+from tablespec.formats.delta.checkpoint import read_checkpoint
+from tablespec.formats.delta.checkpoint_write import indexed_leaves, write_checkpoint
+from tablespec.formats.delta.codec import decode_commit, encode_commit
+from tablespec.formats.delta.commit import commit_lines, creation, with_mapping
+from tablespec.formats.delta.history import commit_timestamp, history_entry, operation_id, winning_commit
+from tablespec.formats.delta.log import (
+    LOG,
+    Checkpoint,
+    Listing,
+    commit_path,
+    last_checkpoint_version,
+    list_log,
+    reachable,
+    segment,
+)
+from tablespec.formats.delta.partition_values import HiveFolders
+from tablespec.formats.delta.properties import used_by_schema
+from tablespec.formats.delta.protocol import check_readable, check_writable, features_of
+from tablespec.formats.delta.replay import EMPTY, Reconciled, apply, checked, from_checkpoint
+from tablespec.formats.delta.state import DeltaState
+from tablespec.model.instant import Instant, Timeline
+from tablespec.model.schema import Schema
+from tablespec.storage.store import FileInfo, Storage
+
+IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
+CHECKPOINT_INTERVAL = "delta.checkpointInterval"
+TARGET_FILE_SIZE = "delta.targetFileSize"
+_READERS = 8
+
+
+@attrs.define(eq=False)
+class DeltaFormat:
+    """A Delta table; remembers its newest state, so that asking again costs one listing of the end of the log."""
+
+    storage: Storage
+    check_protocol: bool = True
+    _newest: DeltaState | None = None
+
+    @classmethod
+    def is_at(cls, storage: Storage) -> bool:
+        """Whether a Delta log lies there."""
+        return any(True for _ in storage.list(LOG))
+
+    @classmethod
+    def create(
+        cls,
+        storage: Storage,
+        schema: Schema,
+        partition_columns: tuple[str, ...],
+        properties: tuple[tuple[str, str], ...],
+        operation_id: str,
+    ) -> DeltaFormat:
+        """Make a new table; raises when one is there."""
+        lines = creation(schema, partition_columns, properties, now=_now(), operation_id=operation_id)
+        if cls.is_at(storage) or not storage.put_if_absent(commit_path(0), encode_commit(lines)):
+            raise TableExistsError(storage.url)
+        return cls(storage)
+
+    # --- reading ---
+
+    def latest(self) -> DeltaState:
+        """The newest state."""
+        if self._newest is None:
+            self._newest = self._load_newest()
+            return self._newest
+        known = self._newest.instant.version
+        listing = list_log(self.storage, start=known + 1)
+        if listing.latest_version <= known:
+            return self._newest
+        commits = dict(listing.commits)
+        new = [
+            (version, commits[version])
+            for version in range(known + 1, listing.latest_version + 1)
+            if version in commits
+        ]
+        if len(new) != listing.latest_version - known:
+            self._newest = self._load_newest()
+        else:
+            reconciled = apply(self._newest.reconciled, self._read_commits(new))
+            self._newest = self._state(reconciled, new[-1][1])
+        return self._newest
+
+    def state_at(self, version: int) -> DeltaState:
+        """The state right after a version."""
+        if self._newest is not None and self._newest.instant.version == version:
+            return self._newest
+        return self._load(list_log(self.storage), version)
+
+    def timeline(self) -> Timeline:
+        """All versions that can be reconstructed."""
+        listing = list_log(self.storage)
+        files = reachable(listing)
+        state = self.latest()
+        stamps: list[int] = []
+        stamped = self._stamped_from(state)
+        declared = [(version, file) for version, file in files if stamped is not None and version >= stamped]
+        read = dict(self._in_commit_timestamps(declared))
+        for version, file in files:
+            stamp = read.get(version, file.modified)
+            # Clocks of stores and writers may go back; time on a timeline does not.
+            stamps.append(max(stamp, stamps[-1] + 1) if stamps else stamp)
+        return Timeline(
+            self.storage.url, tuple(Instant(version, stamp, "commit") for (version, _), stamp in zip(files, stamps))
+        )
+
+    def history(self) -> Sequence[HistoryEntry]:
+        """What each version did, newest first."""
+        timeline = self.timeline()
+        files = dict(list_log(self.storage).commits)
+        commits = self._read_commits([(instant.version, files[instant.version]) for instant in timeline])
+        return [history_entry(instant, lines) for instant, (_, lines) in zip(timeline, commits)][::-1]
+
+    def added_between(self, start: int | None, end: int) -> frozenset[str]:
+        """Paths, as logged, of the files that versions after `start` up to `end` added with new data."""
+        listing = list_log(self.storage, start=0 if start is None else start + 1)
+        wanted = [
+            (version, file)
+            for version, file in listing.commits
+            if (start is None or version > start) and version <= end
+        ]
+        first = 0 if start is None else start + 1
+        if [version for version, _ in wanted] != list(range(first, end + 1)):
+            missing = sorted(set(range(first, end + 1)) - {version for version, _ in wanted})
+            raise InstantNotFoundError(self.storage.url, f"{missing[0]} any more", "only what its log still holds")
+        added: set[str] = set()
+        for _, lines in self._read_commits(wanted):
+            added |= {line.add.path for line in lines if line.add is not None and line.add.data_change is not False}
+        return frozenset(added)
+
+    def info(self, state: TableState) -> TableInfo:
+        """What a person wants to know about the table."""
+        assert isinstance(state, DeltaState)
+        protocol, metadata = state.protocol, state.metadata
+        rows = [
+            ("minReaderVersion", str(protocol.min_reader_version)),
+            ("minWriterVersion", str(protocol.min_writer_version)),
+        ]
+        rows.append(("features", ", ".join(sorted(features_of(protocol)))))
+        return TableInfo(
+            format="delta",
+            name=metadata.name or "",
+            id=metadata.id,
+            description=metadata.description or "",
+            protocol=tuple(rows),
+        )
+
+    def problems(self) -> Sequence[str]:
+        """Log files that cannot be read, and versions that are missing."""
+        found = []
+        listing = list_log(self.storage)
+        versions = [version for version, _ in listing.commits]
+        for before, after in zip(versions, versions[1:]):
+            found += [f"version {missing} is missing in the log" for missing in range(before + 1, after)]
+        for _, file in listing.commits:
+            try:
+                decode_commit(self.storage.read(file.path), self.storage.url, file.path)
+            except CorruptLogError as error:
+                found.append(str(error))
+        for checkpoint in listing.checkpoints:
+            try:
+                read_checkpoint(self.storage, checkpoint)
+            except CorruptLogError as error:
+                found.append(str(error))
+        return found
+
+    # --- writing ---
+
+    def check_writable(self, state: TableState, operation: str) -> None:
+        """Raise when the protocol does not let this release write."""
+        assert isinstance(state, DeltaState)
+        if self.check_protocol:
+            check_writable(state.protocol, self.storage.url, used_by_schema(state.schema))
+
+    def write_layout(self, state: TableState, schema: Schema) -> WriteLayout:
+        """How files must be written once the columns are those of `schema`."""
+        shape = TableShape(table=self.storage.url, schema=schema, partition_columns=state.partition_columns)
+        return WriteLayout(
+            schema=schema,
+            partition_columns=state.partition_columns,
+            stats_leaves=tuple(leaf.path for leaf in indexed_leaves(shape)),
+            naming=HiveFolders(shape.partition_fields),
+            file_bytes=int(state.properties.get(TARGET_FILE_SIZE, str(256 << 20))),
+        )
+
+    def grown(self, state: TableState, schema: Schema) -> Schema:
+        """The schema with ids and physical names for new columns, where the table maps its columns."""
+        return with_mapping(schema, dict(state.properties))[0]
+
+    def try_commit(self, change: Change, state: TableState) -> Committed | Lost:
+        """Write the next version after `state` unless somebody else has."""
+        assert isinstance(state, DeltaState)
+        self.check_writable(state, change.operation)
+        version = state.instant.version + 1
+        stamp = max(_now(), self._last_stamp(state) + 1)
+        data = encode_commit(commit_lines(change, state, stamp))
+        try:
+            if self.storage.put_if_absent(commit_path(version), data):
+                return Committed(Instant(version, stamp, change.operation))
+        except StorageError:
+            if not self._is_ours(version, change.operation_id):
+                raise
+            return Committed(Instant(version, stamp, change.operation))
+        # A retry inside the store's client may find the file of its own first attempt.
+        if self._is_ours(version, change.operation_id):
+            return Committed(Instant(version, stamp, change.operation))
+        return Lost(version)
+
+    def commits_after(self, version: int) -> Sequence[WinningCommit]:
+        """The commits after `version`, oldest first."""
+        listing = list_log(self.storage, start=version + 1)
+        state = self.latest()
+        commits = self._read_commits([(number, file) for number, file in listing.commits if number > version])
+        return [winning_commit(number, lines, state.shape) for number, lines in commits]
+
+    def after_commit(self, instant: Instant) -> None:
+        """Write a checkpoint when the interval of the table asks for one."""
+        interval = int(self.latest().properties.get(CHECKPOINT_INTERVAL, "10"))
+        if instant.version and instant.version % interval == 0:
+            self.checkpoint()
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint of the newest state and tell how many files it lists."""
+        return write_checkpoint(self.latest(), _now()).adds
+
+    # --- inside ---
+
+    def _load_newest(self) -> DeltaState:
+        hint = last_checkpoint_version(self.storage)
+        listing = list_log(self.storage, start=hint)
+        if hint and not any(one.version == hint for one in listing.checkpoints):
+            listing = list_log(self.storage)
+        if listing.latest_version < 0:
+            raise TableNotFoundError(self.storage.url)
+        return self._load(listing, listing.latest_version)
+
+    def _load(self, listing: Listing, version: int) -> DeltaState:
+        unusable: set[Checkpoint] = set()
+        while True:
+            part = segment(listing, version, self.storage.url, frozenset(unusable))
+            try:
+                reconciled = (
+                    EMPTY
+                    if part.checkpoint is None
+                    else from_checkpoint(read_checkpoint(self.storage, part.checkpoint))
+                )
+                break
+            except CorruptLogError:
+                # Without this checkpoint the log before it may still do.
+                assert part.checkpoint is not None
+                unusable.add(part.checkpoint)
+                if listing.commits and listing.commits[0][0] > 0:
+                    listing = list_log(self.storage)
+                if not self._covered(listing, version, frozenset(unusable)):
+                    raise
+        files = [(_version_of(file), file) for file in part.tail]
+        reconciled = apply(reconciled, self._read_commits(files))
+        commits = dict(listing.commits)
+        last = commits.get(version) or (part.checkpoint.files[0] if part.checkpoint else part.tail[-1])
+        return self._state(attrs.evolve(reconciled, version=version), last)
+
+    def _covered(self, listing: Listing, version: int, unusable: frozenset[Checkpoint]) -> bool:
+        versions = {number for number, _ in listing.commits}
+        starts = [one.version for one in listing.checkpoints if one.version <= version and one not in unusable]
+        first = max(starts) + 1 if starts else 0
+        return all(number in versions for number in range(first, version + 1))
+
+    def _read_commits(self, files: Sequence[tuple[int, FileInfo]]) -> Iterable[tuple[int, list[Line]]]:
+        def read(file: FileInfo) -> list[Line]:
+            return decode_commit(self.storage.read(file.path), self.storage.url, file.path)
+
+        if len(files) < 2 or self.storage.local_path(LOG) is not None:
+            return [(version, read(file)) for version, file in files]
+        with ThreadPoolExecutor(_READERS) as pool:
+            return list(zip((version for version, _ in files), pool.map(read, (file for _, file in files))))
+
+    def _state(self, reconciled: Reconciled, last: FileInfo) -> DeltaState:
+        protocol, metadata = checked(reconciled, self.storage.url)
+        if self.check_protocol:
+            check_readable(protocol, self.storage.url)
+        stamp = last.modified
+        if metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true":
+            stamp = reconciled.in_commit_timestamp or self._stamp_of(reconciled.version) or stamp
+        return DeltaState(self.storage, Instant(reconciled.version, stamp, "commit"), protocol, metadata, reconciled)
+
+    def _stamped_from(self, state: DeltaState) -> int | None:
+        if state.properties.get(IN_COMMIT_TIMESTAMPS) != "true":
+            return None
+        return int(state.properties.get(ENABLEMENT_VERSION, "0"))
+
+    def _in_commit_timestamps(self, files: Sequence[tuple[int, FileInfo]]) -> list[tuple[int, int]]:
+        read = ((version, commit_timestamp(lines)) for version, lines in self._read_commits(files))
+        return [(version, stamp) for version, stamp in read if stamp is not None]
+
+    def _stamp_of(self, version: int) -> int | None:
+        try:
+            lines = decode_commit(self.storage.read(commit_path(version)), self.storage.url, commit_path(version))
+        except FileNotFoundError:
+            return None
+        return commit_timestamp(lines)
+
+    def _last_stamp(self, state: DeltaState) -> int:
+        written = state.reconciled.in_commit_timestamp or self._stamp_of(state.instant.version)
+        return max(written or 0, state.instant.timestamp)
+
+    def _is_ours(self, version: int, wanted: str) -> bool:
+        try:
+            data = self.storage.read(commit_path(version))
+        except FileNotFoundError:
+            return False
+        lines = decode_commit(data, self.storage.url, commit_path(version))
+        return bool(wanted) and operation_id(lines) == wanted
+
+
+def _version_of(file: FileInfo) -> int:
+    # A compacted file is named after its first and its last version; the last is where the state then stands.
+    names = file.path.removeprefix(f"{LOG}/").split(".")
+    return int(names[1]) if names[1].isdigit() else int(names[0])
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,74 @@
+"""What commits say about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tablespec.formats.base import HistoryEntry, WinningCommit
+from tablespec.formats.delta.actions import Line
+from tablespec.formats.delta.adds import TableShape
+from tablespec.formats.delta.row_tracking import DOMAIN
+from tablespec.formats.delta.state import AddedFiles
+from tablespec.model.instant import Instant
+
+
+def commit_info(lines: Sequence[Line]) -> dict[str, object]:
+    """The commitInfo of a commit, or nothing."""
+    return next((line.commit_info for line in lines if line.commit_info is not None), {})
+
+
+def commit_timestamp(lines: Sequence[Line]) -> int | None:
+    """The in-commit timestamp, where there is one."""
+    stamp = commit_info(lines).get("inCommitTimestamp")
+    return stamp if isinstance(stamp, int) else None
+
+
+def operation_id(lines: Sequence[Line]) -> str:
+    """The id of the operation that wrote the commit, where tablespec wrote it."""
+    ours = commit_info(lines).get("tablespec")
+    found = ours.get("operationId") if isinstance(ours, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def history_entry(instant: Instant, lines: Sequence[Line]) -> HistoryEntry:
+    """What a person wants to know about a commit."""
+    info = commit_info(lines)
+    return HistoryEntry(
+        instant=instant,
+        operation=str(info.get("operation", "")),
+        parameters=_pairs(info.get("operationParameters")),
+        metrics=_pairs(info.get("operationMetrics")),
+        engine=str(info.get("engineInfo", "")),
+        files_added=sum(line.add is not None for line in lines),
+        files_removed=sum(line.remove is not None for line in lines),
+    )
+
+
+def winning_commit(version: int, lines: Sequence[Line], shape: TableShape) -> WinningCommit:
+    """A commit as its losing rivals see it."""
+    adds = tuple(line.add for line in lines if line.add is not None)
+    removed = frozenset(line.remove.path for line in lines if line.remove is not None)
+    file_actions = [line.add or line.remove for line in lines if line.add is not None or line.remove is not None]
+    return WinningCommit(
+        version=version,
+        operation_id=operation_id(lines),
+        blind_append=commit_info(lines).get("isBlindAppend") is True,
+        data_change=any(action is not None and action.data_change is not False for action in file_actions),
+        added=AddedFiles(adds, shape),
+        added_any=bool(adds),
+        removed=removed,
+        removed_any=bool(removed),
+        metadata_changed=any(line.meta_data is not None for line in lines),
+        protocol_changed=any(line.protocol is not None for line in lines),
+        transactions=frozenset(line.txn.app_id for line in lines if line.txn is not None),
+        # The mark of row ids moves with every commit and is worked out anew on every attempt.
+        domains=frozenset(
+            line.domain_metadata.domain
+            for line in lines
+            if line.domain_metadata is not None and line.domain_metadata.domain != DOMAIN
+        ),
+    )
+
+
+def _pairs(value: object) -> tuple[tuple[str, str], ...]:
+    return tuple((str(key), str(item)) for key, item in value.items()) if isinstance(value, dict) else ()

@@ -1,0 +1,71 @@
+"""Row ids: which tables have them, and where the next ones start."""
+
+from __future__ import annotations
+
+import uuid
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablespec.formats.delta.actions import DomainMetadataAction
+from tablespec.formats.delta.adds import from_actions
+from tablespec.formats.delta.checkpoint import add_batches
+from tablespec.formats.delta.protocol import features_of
+from tablespec.formats.delta.state import DeltaState
+from tablespec.formats.delta.stats_json import parse_stats
+
+DOMAIN = "delta.rowTracking"
+ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
+ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
+
+
+def hidden_column_properties() -> tuple[tuple[str, str], ...]:
+    """The properties that name the hidden columns of a new table; the names are never used for anything else."""
+    return (
+        (ROW_ID_COLUMN, f"_row-id-col-{uuid.uuid4()}"),
+        (ROW_COMMIT_VERSION_COLUMN, f"_row-commit-version-col-{uuid.uuid4()}"),
+    )
+
+
+def is_tracked(state: DeltaState) -> bool:
+    """Whether files of this table get row ids: it declares them, or it was made with hidden columns for them."""
+    return "rowTracking" in features_of(state.protocol) or ROW_ID_COLUMN in state.properties
+
+
+def high_water_mark(state: DeltaState) -> int:
+    """The largest row id that was ever handed out, as far as the log shows; -1 before the first."""
+    mark = max(_declared(state), _greatest(from_actions(list(state.reconciled.adds.values())), state))
+    if DOMAIN in state.reconciled.domains:
+        return mark
+    # Some clients drop domains from their checkpoints; what the adds show must not be handed out again.
+    for path in state.reconciled.checkpoint_files:
+        for adds in add_batches(state.storage, path):
+            mark = max(mark, _greatest(adds, state))
+    return mark
+
+
+def mark_action(mark: int) -> DomainMetadataAction:
+    """The action that records a high-water mark."""
+    configuration = msgspec.json.encode({"rowIdHighWaterMark": mark}).decode()
+    return DomainMetadataAction(domain=DOMAIN, configuration=configuration, removed=False)
+
+
+def _declared(state: DeltaState) -> int:
+    domain = state.reconciled.domains.get(DOMAIN)
+    if domain is None:
+        return -1
+    mark = msgspec.json.decode(domain.configuration).get("rowIdHighWaterMark", -1)
+    return mark if isinstance(mark, int) else -1
+
+
+def _greatest(adds: pa.StructArray, state: DeltaState) -> int:
+    if not len(adds) or adds.type.get_field_index("baseRowId") < 0:
+        return -1
+    starts = adds.field("baseRowId")
+    if adds.type.get_field_index("stats_parsed") >= 0:
+        counts = adds.field("stats_parsed").field("numRecords")
+    else:
+        counts = parse_stats(adds.field("stats"), [], state.storage.url).field("numRecords")
+    last = pc.max(pc.add(starts, pc.subtract(pc.coalesce(counts, 1), 1))).as_py()
+    return -1 if last is None else int(last)

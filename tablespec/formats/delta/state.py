@@ -1,0 +1,129 @@
+"""A Delta table at one instant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import attrs
+from pyroaring import BitMap64
+
+from tablespec.expr.nodes import Predicate
+from tablespec.formats.base import JudgedSlice, ReadLayout
+from tablespec.formats.delta.actions import AddAction, MetadataAction, ProtocolAction
+from tablespec.formats.delta.adds import TableShape, from_actions, judged
+from tablespec.formats.delta.checkpoint import judged_adds
+from tablespec.formats.delta.deletion_vector import load
+from tablespec.formats.delta.properties import constraints_of
+from tablespec.formats.delta.replay import Reconciled
+from tablespec.formats.delta.schema_json import parse_schema
+from tablespec.model.file import FileSlice
+from tablespec.model.instant import Instant
+from tablespec.model.schema import Schema
+from tablespec.storage.store import Storage
+
+KEY_PROPERTY = "tablespec.recordKey"
+MAPPING_MODE = "delta.columnMapping.mode"
+
+
+@attrs.frozen
+class DeltaCodec:
+    """Deletion vectors are all that a Delta slice has besides its base file."""
+
+    def deleted_positions(self, storage: Storage, slice_: FileSlice) -> BitMap64 | None:
+        """The positions in the slice's deletion vector, or None when it has none."""
+        return None if slice_.deletes is None else load(storage, slice_.deletes)
+
+
+@attrs.frozen
+class AddedFiles:
+    """The adds of one commit."""
+
+    actions: tuple[AddAction, ...]
+    shape: TableShape
+
+    def judge(self, predicate: Predicate) -> Sequence[JudgedSlice]:
+        """Those that may match."""
+        if not self.actions:
+            return ()
+        return tuple(one for _, one in judged(from_actions(self.actions), predicate, self.shape))
+
+
+@attrs.frozen
+class LiveFiles:
+    """The live files of a state: those of its checkpoint that nothing touched since, and those added after it."""
+
+    storage: Storage
+    reconciled: Reconciled
+    shape: TableShape
+
+    def judge(self, predicate: Predicate) -> Sequence[JudgedSlice]:
+        """Those that may match."""
+        found: list[JudgedSlice] = []
+        touched = self.reconciled.touched
+        for path in self.reconciled.checkpoint_files:
+            found += [one for key, one in judged_adds(self.storage, path, predicate, self.shape) if key not in touched]
+        tail = AddedFiles(tuple(self.reconciled.adds.values()), self.shape)
+        return [*found, *tail.judge(predicate)]
+
+
+@attrs.frozen(slots=False, eq=False)
+class DeltaState:
+    """A Delta table right after one version."""
+
+    storage: Storage
+    instant: Instant
+    protocol: ProtocolAction
+    metadata: MetadataAction
+    reconciled: Reconciled
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns, partition columns included."""
+        return parse_schema(self.metadata.schema_string, self.storage.url, mapped=self.mapping_mode != "none")
+
+    @property
+    def mapping_mode(self) -> str:
+        """How columns are found in files: none, name or id."""
+        return self.properties.get(MAPPING_MODE, "none")
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The names of the partition columns, in their order."""
+        return self.metadata.partition_columns
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table properties."""
+        return self.metadata.configuration
+
+    @property
+    def record_key(self) -> tuple[str, ...]:
+        """The columns that identify a record, where the table names them."""
+        text = self.properties.get(KEY_PROPERTY, "")
+        return tuple(name for name in text.split(",") if name)
+
+    @property
+    def constraints(self) -> tuple[tuple[str, str], ...]:
+        """The (name, expression) pairs that every row must satisfy."""
+        return constraints_of(self.properties, self.schema)
+
+    @cached_property
+    def shape(self) -> TableShape:
+        """What the adds of this state are understood by."""
+        return TableShape(table=self.storage.url, schema=self.schema, partition_columns=self.partition_columns)
+
+    @property
+    def files(self) -> LiveFiles:
+        """The live files."""
+        return LiveFiles(self.storage, self.reconciled, self.shape)
+
+    @property
+    def layout(self) -> ReadLayout:
+        """How the columns are found in the base files."""
+        return ReadLayout(schema=self.schema, constants=self.partition_columns, by_field_id=self.mapping_mode == "id")
+
+    @property
+    def codec(self) -> DeltaCodec:
+        """What is inside of the slices."""
+        return DeltaCodec()

@@ -1,0 +1,292 @@
+"""Statistics of files: the JSON text in the log, parsed in whole columns, and written."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import warnings
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TypeVar
+
+import attrs
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablespec.arrow.schema import arrow_type
+from tablespec.errors import TableSpecWarning
+from tablespec.model.schema import DataType, DecimalType
+from tablespec.model.stats import FileStats
+
+_V = TypeVar("_V")
+
+PREFIX_CHARACTERS = 32
+# The greatest character: no string that starts with the kept prefix sorts after prefix + this.
+TIE_BREAKER = "\U0010ffff"
+
+# Types with bounds in statistics; the others only have a null count.
+_BOUNDED = frozenset(
+    {"byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz"}
+)
+_AS_TEXT = frozenset({"string", "date", "timestamp", "timestamp_ntz"})
+
+
+@attrs.frozen
+class Leaf:
+    """A leaf column of the statistics: the path of physical names and its type."""
+
+    path: tuple[str, ...]
+    type: DataType
+
+
+def is_bounded(data_type: DataType) -> bool:
+    """Whether statistics hold a smallest and a greatest value for columns of that type."""
+    return isinstance(data_type, DecimalType) or str(data_type) in _BOUNDED
+
+
+def stats_type(leaves: Sequence[Leaf]) -> pa.StructType:
+    """The Arrow type of parsed statistics over these leaves."""
+    bounds = _nested({leaf.path: arrow_type(leaf.type) for leaf in leaves if is_bounded(leaf.type)})
+    counts = _nested({leaf.path: pa.int64() for leaf in leaves})
+    fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
+    if bounds.num_fields:
+        fields += [pa.field("minValues", bounds), pa.field("maxValues", bounds)]
+    if counts.num_fields:
+        fields.append(pa.field("nullCount", counts))
+    return pa.struct(fields)
+
+
+def parse_stats(texts: pa.Array, leaves: Sequence[Leaf], table: str) -> pa.StructArray:
+    """Parsed statistics, one for each text; what is missing or cannot be read is null."""
+    wanted = stats_type(leaves)
+    if texts.null_count == len(texts):
+        return pa.nulls(len(texts), wanted)
+    decode = _decoder(tuple(leaves)).decode
+    values = pc.fill_null(texts, "{}").to_pylist()
+    try:
+        return _columns([decode(value) for value in values], wanted, [field.name for field in wanted])
+    except (msgspec.DecodeError, pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return _parse_one_by_one(texts.to_pylist(), leaves, wanted, table)
+
+
+def format_stats(stats: FileStats, types: Mapping[tuple[str, ...], DataType], *, tight: bool | None = None) -> str:
+    """The text of a file's statistics; `types` gives the type of each leaf by its physical path."""
+    minimums: dict[str, object] = {}
+    maximums: dict[str, object] = {}
+    null_counts: dict[str, object] = {}
+    for column in stats.columns:
+        if column.null_count is not None:
+            _put(null_counts, column.path, column.null_count)
+        if column.min is not None and column.max is not None and is_bounded(types[column.path]):
+            _put(minimums, column.path, _lower(column.min))
+            _put(maximums, column.path, _upper(column.max))
+    document: dict[str, object] = {"numRecords": stats.rows}
+    if tight is not None:
+        document["tightBounds"] = tight
+    return msgspec.json.encode(
+        document | {"minValues": minimums, "maxValues": maximums, "nullCount": null_counts}
+    ).decode()
+
+
+def json_of_parsed(parsed: Mapping[str, object] | None) -> str | None:
+    """The text of parsed statistics, for checkpoints that hold only those."""
+    if parsed is None:
+        return None
+    document = {key: _json_value(value) for key, value in parsed.items() if value is not None}
+    return msgspec.json.encode(document).decode()
+
+
+def _nested(leaves: Mapping[tuple[str, ...], pa.DataType]) -> pa.StructType:
+    return pa.struct(
+        [pa.field(name, below[()] if () in below else _nested(below)) for name, below in _tree(leaves).items()]
+    )
+
+
+class _Document(msgspec.Struct, frozen=True, gc=False):
+    """The base of the documents that are decoded; they hold scalars only, so the collector need not look at them."""
+
+
+@functools.lru_cache(maxsize=64)
+def _decoder(leaves: tuple[Leaf, ...]) -> msgspec.json.Decoder[_Document]:
+    """A decoder of the statistics of just these leaves; everything else in a text is passed over."""
+    bounds = _document({leaf.path: _python_type(leaf.type) for leaf in leaves if is_bounded(leaf.type)})
+    counts = _document({leaf.path: int | None for leaf in leaves})
+    members = [
+        ("numRecords", int | None, None),
+        ("tightBounds", bool | None, None),
+        ("minValues", bounds, bounds()),
+        ("maxValues", bounds, bounds()),
+        ("nullCount", counts, counts()),
+    ]
+    return msgspec.json.Decoder(msgspec.defstruct("Statistics", members, bases=(_Document,), frozen=True, gc=False))
+
+
+def _document(leaves: Mapping[tuple[str, ...], object]) -> type[_Document]:
+    tree = _tree(leaves)
+    members, names = [], {}
+    for index, (name, below) in enumerate(tree.items()):
+        names[f"m{index}"] = name
+        if () in below:
+            members.append((f"m{index}", below[()], None))
+        else:
+            member = _document(below)
+            members.append((f"m{index}", member, member()))
+    return msgspec.defstruct("Members", members, bases=(_Document,), rename=names, frozen=True, gc=False)
+
+
+def _tree(leaves: Mapping[tuple[str, ...], _V]) -> dict[str, dict[tuple[str, ...], _V]]:
+    tree: dict[str, dict[tuple[str, ...], _V]] = {}
+    for path, value in leaves.items():
+        tree.setdefault(path[0], {})[path[1:]] = value
+    return tree
+
+
+def _python_type(data_type: DataType) -> object:
+    if isinstance(data_type, DecimalType):
+        return Decimal | None
+    if str(data_type) in _AS_TEXT:
+        return str | None
+    return float | None if str(data_type) in ("float", "double") else int | None
+
+
+def _columns(documents: Sequence[object], wanted: pa.StructType, names: Sequence[str]) -> pa.StructArray:
+    """The documents in columns; `names` are the members that make up the fields of the type."""
+    children = []
+    for name, field in zip(names, wanted):
+        values = list(map(operator.attrgetter(name), documents))
+        if pa.types.is_struct(field.type):
+            below = [f"m{index}" for index in range(field.type.num_fields)]
+            children.append(_columns(values, field.type, below))
+        else:
+            children.append(_typed(values, field.type))
+    return pa.StructArray.from_arrays(children, fields=list(wanted))
+
+
+def _typed(values: list[object], wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_date(wanted) or pa.types.is_timestamp(wanted):
+        return pa.array(values, pa.string()).cast(wanted)
+    return pa.array(values, wanted)
+
+
+def _parse_one_by_one(
+    texts: list[str | None], leaves: Sequence[Leaf], wanted: pa.StructType, table: str
+) -> pa.StructArray:
+    rows, unreadable = [], 0
+    for text in texts:
+        try:
+            document = None if text is None else msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            document = None
+        if text is not None and not isinstance(document, dict):
+            unreadable += 1
+            document = None
+        rows.append(None if document is None else _row(document, leaves))
+    if unreadable:
+        warnings.warn(
+            f"{table}: the statistics of {unreadable} files are not JSON and are not used",
+            TableSpecWarning,
+            stacklevel=2,
+        )
+    return pa.array(rows, wanted)
+
+
+def _row(document: dict[str, object], leaves: Sequence[Leaf]) -> dict[str, object]:
+    rows, tight = document.get("numRecords"), document.get("tightBounds")
+    row: dict[str, object] = {
+        "numRecords": rows if isinstance(rows, int) else None,
+        "tightBounds": tight if isinstance(tight, bool) else None,
+        "minValues": {},
+        "maxValues": {},
+        "nullCount": {},
+    }
+    for leaf in leaves:
+        count = _dig(document.get("nullCount"), leaf.path)
+        _put(row["nullCount"], leaf.path, count if isinstance(count, int) else None)
+        if is_bounded(leaf.type):
+            for bound in ("minValues", "maxValues"):
+                _put(row[bound], leaf.path, _value(_dig(document.get(bound), leaf.path), leaf.type))
+    return row
+
+
+def _value(raw: object, data_type: DataType) -> object:
+    try:
+        return _convert(raw, data_type)
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def _convert(raw: object, data_type: DataType) -> object:
+    name = str(data_type)
+    if isinstance(raw, str) and name in _AS_TEXT:
+        match name:
+            case "string":
+                return raw
+            case "date":
+                return date.fromisoformat(raw[:10])
+            case "timestamp":
+                moment = datetime.fromisoformat(raw)
+                return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+            case _:
+                return datetime.fromisoformat(raw).replace(tzinfo=None)
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
+        return None
+    if isinstance(data_type, DecimalType):
+        return Decimal(str(raw)).quantize(Decimal(1).scaleb(-data_type.scale))
+    if name in ("float", "double"):
+        return float(raw)
+    return int(raw) if name in ("byte", "short", "integer", "long") and int(raw) == raw else None
+
+
+def _dig(document: object, path: tuple[str, ...]) -> object:
+    for name in path:
+        document = document.get(name) if isinstance(document, dict) else None
+    return document
+
+
+def _put(document: object, path: tuple[str, ...], value: object) -> None:
+    assert isinstance(document, dict)
+    for name in path[:-1]:
+        document = document.setdefault(name, {})
+    document[path[-1]] = value
+
+
+def _lower(value: object) -> object:
+    if isinstance(value, str):
+        return value[:PREFIX_CHARACTERS]
+    return _millis(value, up=False) if isinstance(value, datetime) else _json_value(value)
+
+
+def _upper(value: object) -> object:
+    if isinstance(value, str) and len(value) > PREFIX_CHARACTERS:
+        return value[:PREFIX_CHARACTERS] + TIE_BREAKER
+    return _millis(value, up=True) if isinstance(value, datetime) else _json_value(value)
+
+
+def _millis(value: datetime, *, up: bool) -> str:
+    spare = value.microsecond % 1000
+    if spare:
+        try:
+            value += timedelta(microseconds=1000 - spare if up else -spare)
+        except OverflowError:
+            # The last instant of the calendar has no millisecond above it; more digits keep the bound true.
+            return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _json_value(value: object) -> object:
+    match value:
+        case dict():
+            return {key: _json_value(item) for key, item in value.items() if item is not None}
+        case Decimal():
+            return msgspec.Raw(format(value, "f").encode())
+        case datetime():
+            return _millis(value, up=False)
+        case date():
+            return value.isoformat()
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case _:
+            return value

@@ -1,0 +1,29 @@
+"""Which format lies at a place."""
+
+from __future__ import annotations
+
+from tablespec.errors import NotATableError, TableNotFoundError
+from tablespec.formats.base import TableFormat, WritableFormat
+from tablespec.formats.delta.format import DeltaFormat
+from tablespec.model.schema import Schema
+from tablespec.storage.store import Storage
+
+
+def open_format(storage: Storage, *, check_protocol: bool = True) -> TableFormat:
+    """The table at a place, whatever its format."""
+    if DeltaFormat.is_at(storage):
+        return DeltaFormat(storage, check_protocol)
+    if any(True for _ in storage.list()):
+        raise NotATableError(storage.url)
+    raise TableNotFoundError(storage.url)
+
+
+def create_format(
+    storage: Storage,
+    schema: Schema,
+    partition_columns: tuple[str, ...],
+    properties: tuple[tuple[str, str], ...],
+    operation_id: str,
+) -> WritableFormat:
+    """A new table in the native format."""
+    return DeltaFormat.create(storage, schema, partition_columns, properties, operation_id)

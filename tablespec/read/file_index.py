@@ -1,0 +1,143 @@
+"""Which files hold the rows of a table: the listing half of an engine's integration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+
+import attrs
+
+from tablespec.errors import InstantNotFoundError
+from tablespec.expr.bind import bind
+from tablespec.expr.nodes import Predicate, all_of
+from tablespec.formats.base import JudgedSlice, TableFormat, TableState
+from tablespec.model.file import FileGroup, FileSlice
+from tablespec.model.instant import Instant, Timeline
+from tablespec.model.partition import PartitionDescriptor, PartitionIncrementalSnapshot, PartitionSnapshot
+from tablespec.model.schema import Schema
+
+Filters = Predicate | str | Sequence[Predicate | str] | None
+At = Instant | int | str | datetime | date | None
+
+
+@attrs.frozen
+class FileIndex:
+    """Lists the files of a table at an instant, or between two."""
+
+    format: TableFormat
+
+    def list_files_at(self, instant: At = None, filters: Filters = None) -> list[PartitionSnapshot]:
+        """Slices that may hold a matching row at `instant`, by partition, in path order; None means the latest instant."""
+        state = state_at(self.format, instant)
+        judged = state.files.judge(bound_filters(filters, state.schema))
+        return [
+            PartitionSnapshot(descriptor, state.instant, slices)
+            for descriptor, slices in _by_partition(state, [one.slice for one in judged])
+        ]
+
+    def list_files_between(
+        self, start: At, end: At = None, filters: Filters = None
+    ) -> list[PartitionIncrementalSnapshot]:
+        """Slices of the state at `end` that actions after `start` added with new data, by partition, in path order.
+
+        None as `start` means from the beginning: then it is what `list_files_at(end)` lists.
+        """
+        state = state_at(self.format, end)
+        first = None if start is None else resolve(self.format, start).version
+        judged = state.files.judge(bound_filters(filters, state.schema))
+        slices = [one.slice for one in judged]
+        if first is not None:
+            added = self.format.added_between(first, state.instant.version)
+            slices = [slice_ for slice_ in slices if slice_.base is not None and slice_.base.logged_as in added]
+        timeline = self.format.timeline().between(first, state.instant.version)
+        return [
+            PartitionIncrementalSnapshot(descriptor, timeline, slices_)
+            for descriptor, slices_ in _by_partition(state, slices)
+        ]
+
+    def file_group(self, group_id: str, upto: At = None) -> FileGroup:
+        """One file group with its slices over the timeline; reads every state, so it is for looking closely, not for scans."""
+        last = resolve(self.format, upto)
+        found: list[tuple[Instant, FileSlice]] = []
+        for instant in self.format.timeline().between(None, last.version):
+            for one in self.format.state_at(instant.version).files.judge(bound_filters(None, Schema(()))):
+                if one.slice.group.id == group_id and (not found or found[-1][1] != one.slice):
+                    found.append((instant, one.slice))
+        if not found:
+            raise InstantNotFoundError(self.format.storage.url, f"with the file group {group_id}", "other groups")
+        timeline = Timeline(self.format.storage.url, tuple(instant for instant, _ in found))
+        return FileGroup(found[0][1].group, timeline, tuple(found))
+
+
+def bound_filters(filters: Filters, schema: Schema) -> Predicate:
+    """Filters of any form as one predicate bound to the schema; several must all hold."""
+    if filters is None:
+        return all_of(())
+    if isinstance(filters, str) or not isinstance(filters, Sequence):
+        return bind(filters, schema)
+    return all_of(tuple(bind(one, schema) for one in filters))
+
+
+def state_at(format_: TableFormat, at: At) -> TableState:
+    """The state that `at` names; a state that is the newest one anyway costs no more than the newest."""
+    if at is None:
+        return format_.latest()
+    match at:
+        case Instant(version):
+            return format_.state_at(version)
+        case int():
+            return format_.state_at(at)
+        case str() if at.isdigit():
+            return format_.state_at(int(at))
+        case _:
+            return format_.state_at(resolve(format_, at).version)
+
+
+def resolve(format_: TableFormat, at: At) -> Instant:
+    """The completed instant that `at` names: an instant, a version, a time, or None for the latest."""
+    match at:
+        case None:
+            return format_.latest().instant
+        case Instant():
+            return at
+        case int():
+            return format_.timeline().at(at)
+        case str() if at.isdigit():
+            return format_.timeline().at(int(at))
+        case str():
+            return format_.timeline().find_latest_completed_action_at(_parse_time(at, format_.storage.url))
+        case datetime():
+            return format_.timeline().find_latest_completed_action_at(at)
+        case date():
+            return format_.timeline().find_latest_completed_action_at(datetime(at.year, at.month, at.day, tzinfo=UTC))
+
+
+def _parse_time(text: str, table: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InstantNotFoundError(
+            table, f"{text!r}", "versions and times, such as 12 or 2026-01-31T12:00:00+00:00"
+        ) from error
+
+
+def _by_partition(
+    state: TableState, slices: Iterable[FileSlice]
+) -> list[tuple[PartitionDescriptor, tuple[FileSlice, ...]]]:
+    groups: dict[tuple[str, tuple[object, ...]], list[FileSlice]] = {}
+    for slice_ in slices:
+        groups.setdefault((slice_.group.partition, slice_.partition_values), []).append(slice_)
+    ordered = sorted(groups.items(), key=lambda item: item[0][0])
+    return [
+        (PartitionDescriptor(path, state.partition_columns, values), tuple(sorted(of_group, key=_path)))
+        for (path, values), of_group in ordered
+    ]
+
+
+def _path(slice_: FileSlice) -> str:
+    return slice_.base.path if slice_.base is not None else slice_.logs[0].path
+
+
+def judged_slices(state: TableState, predicate: Predicate) -> list[JudgedSlice]:
+    """The slices that may match, in path order."""
+    return sorted(state.files.judge(predicate), key=lambda one: _path(one.slice))

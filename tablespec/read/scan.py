@@ -1,0 +1,96 @@
+"""Rows of a table, asked for lazily."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import attrs
+import pyarrow as pa
+
+from tablespec.arrow.schema import arrow_schema
+from tablespec.expr.nodes import TRUE, Predicate
+from tablespec.expr.verdict import Verdict
+from tablespec.formats.base import JudgedSlice, TableState
+from tablespec.model.instant import Instant
+from tablespec.model.reading import ReadingMode, Snapshot
+from tablespec.model.schema import Schema
+from tablespec.read.file_index import judged_slices
+from tablespec.read.slice_reader import FileSliceReader
+from tablespec.read.task import ReadTask, TaskSlice, balanced
+from tablespec.storage.store import Storage
+
+TARGET_BYTES = 128 << 20
+
+
+@attrs.frozen(slots=False, eq=False, kw_only=True)
+class Scan:
+    """The rows of one state of a table that match a predicate; lazy, and can be read any number of times."""
+
+    storage: Storage
+    state: TableState
+    predicate: Predicate = TRUE
+    columns: tuple[str, ...] | None = None
+    mode: ReadingMode = Snapshot()
+
+    @property
+    def instant(self) -> Instant:
+        """The instant whose state is read."""
+        return self.state.instant
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that come out."""
+        return self.reader.schema
+
+    @cached_property
+    def slices(self) -> tuple[JudgedSlice, ...]:
+        """The slices that will be read, in path order."""
+        return tuple(judged_slices(self.state, self.predicate))
+
+    @cached_property
+    def reader(self) -> FileSliceReader:
+        """The reader of single slices, without the filter."""
+        layout, codec = self.state.layout, self.state.codec
+        reader = FileSliceReader(storage=self.storage, layout=layout, codec=codec, mode=self.mode)
+        return reader.project(self.columns)
+
+    def tasks(self, target_bytes: int = TARGET_BYTES) -> list[ReadTask]:
+        """The work in pieces of about equal size; each is plain data and reads its rows wherever it is sent."""
+        pieces = [TaskSlice(one.slice, one.verdict is Verdict.ALWAYS) for one in self.slices]
+        return [ReadTask(self.reader, self.predicate, group) for group in balanced(pieces, target_bytes)]
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch; no more than one slice is open at a time."""
+        for task in self.tasks():
+            yield from task.read()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as an Arrow stream."""
+        return pa.RecordBatchReader.from_batches(self.arrow_schema, self.to_batches())
+
+    def to_table(self) -> pa.Table:
+        """All rows in memory."""
+        return pa.Table.from_batches(self.to_batches(), self.arrow_schema)
+
+    def count(self) -> int:
+        """The number of rows; slices whose rows all match are counted without being read where the log knows how many they hold."""
+        total = 0
+        for one in self.slices:
+            known = one.slice.rows if one.verdict is Verdict.ALWAYS and isinstance(self.mode, Snapshot) else None
+            if known is not None:
+                total += known
+                continue
+            task = ReadTask(
+                self.reader.project(()), self.predicate, (TaskSlice(one.slice, one.verdict is Verdict.ALWAYS),)
+            )
+            total += sum(batch.num_rows for batch in task.read())
+        return total
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return pa.schema([field.with_nullable(True) for field in arrow_schema(self.schema)])
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)

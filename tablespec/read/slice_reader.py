@@ -1,0 +1,181 @@
+"""The rows of a slice: the reading half of an engine's integration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from tablespec.arrow.convert import Finder, by_field_id, by_stored_name
+from tablespec.arrow.evaluate import matching
+from tablespec.arrow.parquet import PositionedBatch, open_parquet, read_positioned
+from tablespec.arrow.schema import arrow_schema, arrow_type
+from tablespec.errors import ColumnNotFoundError, CorruptFileError, DataFileMissingError, UnsupportedTableError
+from tablespec.expr.bind import bind
+from tablespec.expr.nodes import TRUE, Predicate, columns_of
+from tablespec.formats.base import ReadLayout, SliceCodec
+from tablespec.model.file import BaseFile, FileSlice
+from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
+from tablespec.model.schema import Field, Schema, near_names
+from tablespec.storage.store import Storage
+
+
+@attrs.frozen(kw_only=True)
+class FileSliceReader:
+    """Reads slices as Arrow record batches; every setting gives a new reader, and readers pickle.
+
+    Rows come in the order of the file. Filters remove rows here already: what comes out matches.
+    """
+
+    storage: Storage
+    layout: ReadLayout
+    codec: SliceCodec
+    columns: tuple[str, ...] | None = None
+    predicate: Predicate = TRUE
+    mode: ReadingMode = Snapshot()
+
+    def project(self, columns: tuple[str, ...] | Schema | None) -> FileSliceReader:
+        """Give these columns in this order; None gives all that are not hidden."""
+        names = columns.names if isinstance(columns, Schema) else columns
+        reader = attrs.evolve(self, columns=None if names is None else tuple(names))
+        reader.schema  # noqa: B018 - an unknown column is told here and not on a worker
+        return reader
+
+    def push_down_filters(self, filters: Predicate | str) -> FileSliceReader:
+        """Give only rows that match."""
+        return attrs.evolve(self, predicate=bind(filters, _everything(self.layout)))
+
+    def reading_mode(self, mode: ReadingMode) -> FileSliceReader:
+        """Read in that mode."""
+        return attrs.evolve(self, mode=mode)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that come out."""
+        if self.columns is None:
+            return self.layout.schema
+        return Schema(tuple(_find(self.layout, name) for name in self.columns))
+
+    def open(self, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
+        """The rows of a slice, batch by batch; nothing is read before the first is asked for."""
+        match self.mode:
+            case Snapshot():
+                deleted = self._deleted(slice_)
+            case ReadOptimized():
+                deleted = None
+            case Incremental() | Cdc():
+                raise UnsupportedTableError(
+                    self.storage.url, f"the reading mode {type(self.mode).__name__} on single slices"
+                )
+            case _:
+                assert_never(self.mode)
+        if slice_.logs and isinstance(self.mode, Snapshot):
+            raise UnsupportedTableError(self.storage.url, "log files", "read it in the mode ReadOptimized")
+        if slice_.base is None:
+            return
+        yield from self._rows(slice_, slice_.base, deleted)
+
+    def _deleted(self, slice_: FileSlice) -> BitMap64 | None:
+        try:
+            return self.codec.deleted_positions(self.storage, slice_)
+        except FileNotFoundError as error:
+            assert slice_.deletes is not None
+            raise DataFileMissingError(self.storage.url, slice_.deletes.path or "") from error
+
+    def _rows(self, slice_: FileSlice, base: BaseFile, deleted: BitMap64 | None) -> Iterator[pa.RecordBatch]:
+        constants = dict(zip(self.layout.constants, slice_.partition_values))
+        wanted = self.schema
+        needed = Schema(tuple(field for field in _with_filter_columns(self, wanted) if field.name not in constants))
+        pushed = self.predicate if not any(path[0] in constants for path in columns_of(self.predicate)) else TRUE
+        removed = (
+            None
+            if deleted is None
+            else pa.array(deleted.to_array() if hasattr(deleted, "to_array") else list(deleted), pa.uint64())
+        )
+        for piece in self._pieces(base, needed, pushed):
+            batch = _with_constants(piece.batch, constants, self.layout.schema, _with_filter_columns(self, wanted))
+            if removed is not None:
+                batch = _without(batch, piece.start, removed)
+            if self.predicate != TRUE:
+                batch = batch.filter(matching(self.predicate, batch))
+            if batch.num_rows:
+                yield _select(batch, wanted)
+
+    def _pieces(self, base: BaseFile, needed: Schema, pushed: Predicate) -> Iterator[PositionedBatch]:
+        find: Finder = by_field_id if self.layout.by_field_id else by_stored_name
+        try:
+            with open_parquet(self.storage, base.path) as file:
+                yield from read_positioned(file, needed, find, pushed)
+        except FileNotFoundError as error:
+            raise DataFileMissingError(self.storage.url, base.path) from error
+        except (pa.ArrowInvalid, OSError) as error:
+            raise CorruptFileError(self.storage.url, base.path, str(error)) from error
+
+
+def _everything(layout: ReadLayout) -> Schema:
+    return Schema((*layout.schema.fields, *layout.hidden.fields))
+
+
+def _find(layout: ReadLayout, name: str) -> Field:
+    if name in layout.hidden:
+        return layout.hidden.field(name)
+    try:
+        return layout.schema.field(name)
+    except ColumnNotFoundError as error:
+        names = [*layout.schema.names, *layout.hidden.names]
+        raise ColumnNotFoundError(name, near_names(name, names)) from error
+
+
+def _with_filter_columns(reader: FileSliceReader, wanted: Schema) -> tuple[Field, ...]:
+    names = set(wanted.names)
+    extra = sorted({path[0] for path in columns_of(reader.predicate)} - names)
+    return (*wanted.fields, *(_find(reader.layout, name) for name in extra))
+
+
+def _with_constants(
+    batch: pa.RecordBatch, constants: dict[str, object], schema: Schema, fields: tuple[Field, ...]
+) -> pa.RecordBatch:
+    if not any(field.name in constants for field in fields):
+        return batch
+    columns = []
+    for field in fields:
+        if field.name in constants:
+            columns.append(pa.repeat(pa.scalar(constants[field.name], arrow_type(field.type)), batch.num_rows))
+        else:
+            columns.append(batch.column(field.name))
+    return pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields])
+
+
+def _without(batch: pa.RecordBatch, start: int, removed: pa.Array) -> pa.RecordBatch:
+    """The rows whose position is not in the sorted `removed`."""
+    first = _lower_bound(removed, start)
+    last = _lower_bound(removed, start + batch.num_rows)
+    if first == last:
+        return batch
+    keep = bytearray(b"\x01") * batch.num_rows
+    for position in removed.slice(first, last - first).to_pylist():
+        keep[position - start] = 0
+    mask = pc.equal(pa.Array.from_buffers(pa.uint8(), batch.num_rows, [None, pa.py_buffer(keep)]), 1)
+    return batch.filter(mask)
+
+
+def _lower_bound(values: pa.Array, wanted: int) -> int:
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle].as_py() < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _select(batch: pa.RecordBatch, wanted: Schema) -> pa.RecordBatch:
+    if not wanted.fields:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
+    schema = pa.schema([field.with_nullable(True) for field in arrow_schema(wanted)])
+    return pa.RecordBatch.from_arrays([batch.column(field.name) for field in wanted], schema=schema)

@@ -1,0 +1,61 @@
+"""Reading cut into pieces that can be sent anywhere."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+import attrs
+import pyarrow as pa
+
+from tablespec.expr.nodes import Predicate
+from tablespec.model.file import FileSlice
+from tablespec.read.slice_reader import FileSliceReader
+
+
+@attrs.frozen
+class TaskSlice:
+    """A slice to read, and whether all its rows match without being looked at."""
+
+    slice: FileSlice
+    all_match: bool
+
+
+@attrs.frozen
+class ReadTask:
+    """One piece of a scan: plain data that pickles."""
+
+    reader: FileSliceReader
+    predicate: Predicate
+    slices: tuple[TaskSlice, ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes of the files to read."""
+        return sum(piece.slice.size for piece in self.slices)
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the slices that match."""
+        filtering = self.reader.push_down_filters(self.predicate)
+        for piece in self.slices:
+            yield from (self.reader if piece.all_match else filtering).open(piece.slice)
+
+
+def balanced(pieces: Sequence[TaskSlice], target_bytes: int) -> list[tuple[TaskSlice, ...]]:
+    """The slices in groups of about equal size, near `target_bytes` each; a slice is never cut.
+
+    Groups keep their slices in the order given, and come in the order of their first slice.
+    """
+    if target_bytes < 1:
+        raise ValueError("target_bytes must be at least 1")
+    total = sum(piece.slice.size for piece in pieces)
+    count = max(1, min(len(pieces), -(-total // target_bytes))) if pieces else 0
+    heap = [(0, number) for number in range(count)]
+    members: list[list[int]] = [[] for _ in range(count)]
+    # Largest first into the emptiest group: never worse than a third above the best split.
+    for index in sorted(range(len(pieces)), key=lambda index: -pieces[index].slice.size):
+        size, number = heapq.heappop(heap)
+        members[number].append(index)
+        heapq.heappush(heap, (size + pieces[index].slice.size, number))
+    ordered = sorted(sorted(group) for group in members if group)
+    return [tuple(pieces[index] for index in group) for group in ordered]

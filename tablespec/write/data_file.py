@@ -1,0 +1,209 @@
+"""Rows written into Parquet files under names that nobody can see yet.
+
+Memory is bounded by the buffers: rows wait for the file of their partition until they make a row group, or until all waiting rows
+together are too many.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tablespec.arrow.convert import relabelled
+from tablespec.arrow.schema import stored_field
+from tablespec.arrow.stats import file_stats
+from tablespec.formats.base import NewFile, WriteLayout
+from tablespec.model.schema import Schema
+from tablespec.storage.store import Storage
+
+
+@attrs.frozen(kw_only=True)
+class Buffers:
+    """Bounds of a writer: bytes of a row group, of all rows that wait, and files open at a time."""
+
+    row_group_bytes: int = 64 << 20
+    waiting_bytes: int = 192 << 20
+    open_files: int = 100
+
+
+def write_files(
+    storage: Storage, layout: WriteLayout, batches: Iterator[pa.RecordBatch], buffers: Buffers = Buffers()
+) -> tuple[NewFile, ...]:
+    """Write rows in the columns of the table into new files; when anything fails, no file is left behind."""
+    writer = _Writer(storage, layout, buffers)
+    try:
+        for batch in batches:
+            writer.write(batch)
+        return writer.finish()
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def by_partition(
+    batch: pa.RecordBatch, columns: tuple[str, ...]
+) -> Iterator[tuple[tuple[object, ...], pa.RecordBatch]]:
+    """The rows of each partition apart, in the order they had."""
+    if not columns or not batch.num_rows:
+        if batch.num_rows:
+            yield (), batch
+        return
+    keys = batch.select(list(columns))
+    runs = _run_starts(keys)
+    if len(runs) > 1:
+        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in columns])
+        batch = batch.take(order)
+        keys = batch.select(list(columns))
+        runs = _run_starts(keys)
+    for start, end in zip(runs, [*runs[1:], batch.num_rows]):
+        values = tuple(keys.column(index)[start].as_py() for index in range(len(columns)))
+        yield values, batch.slice(start, end - start)
+
+
+def _run_starts(keys: pa.RecordBatch) -> list[int]:
+    starts = {0}
+    for column in keys.columns:
+        ends = pc.run_end_encode(column).run_ends.to_pylist()
+        starts.update(ends[:-1])
+    return sorted(starts)
+
+
+@attrs.define(eq=False)
+class _OpenFile:
+    """A file being written, and the rows that wait for it."""
+
+    path: str
+    values: tuple[object, ...]
+    group: str
+    sink: BinaryIO
+    writer: pq.ParquetWriter
+    footers: list[pq.FileMetaData]
+    waiting: list[pa.RecordBatch] = attrs.field(factory=list)
+    waiting_bytes: int = 0
+    with_nan: set[tuple[str, ...]] = attrs.field(factory=set)
+
+
+@attrs.define(eq=False)
+class _Writer:
+    storage: Storage
+    layout: WriteLayout
+    buffers: Buffers
+    open: dict[tuple[object, ...], _OpenFile] = attrs.field(factory=dict)
+    done: list[NewFile] = attrs.field(factory=list)
+    waiting_bytes: int = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        for values, rows in by_partition(batch, self.layout.partition_columns):
+            file = self.open.pop(values, None) or self._new(values)
+            self.open[values] = file
+            stored = _stored(rows, self.layout)
+            size = stored.nbytes
+            file.waiting.append(stored)
+            file.waiting_bytes += size
+            self.waiting_bytes += size
+            if file.waiting_bytes >= self.buffers.row_group_bytes:
+                self._flush(file)
+            if file.sink.tell() >= self.layout.file_bytes:
+                self._close(values)
+            self._relieve()
+
+    def finish(self) -> tuple[NewFile, ...]:
+        for values in list(self.open):
+            self._close(values)
+        return tuple(self.done)
+
+    def abort(self) -> None:
+        for file in self.open.values():
+            _discard(file)
+        for written in self.done:
+            self.storage.delete(written.path)
+
+    def _relieve(self) -> None:
+        if self.waiting_bytes >= self.buffers.waiting_bytes:
+            self._flush(max(self.open.values(), key=lambda file: file.waiting_bytes))
+        while len(self.open) > self.buffers.open_files:
+            # The one that was written to longest ago; more rows of its partition go to another file.
+            self._close(next(iter(self.open)))
+
+    def _new(self, values: tuple[object, ...]) -> _OpenFile:
+        group = str(uuid.uuid4())
+        folder = self.layout.naming.folder(values)
+        path = f"{folder}/{group}.parquet" if folder else f"{group}.parquet"
+        sink = self.storage.create(path)
+        footers: list[pq.FileMetaData] = []
+        schema = pa.schema([stored_field(field) for field in _stored_columns(self.layout).fields])
+        writer = pq.ParquetWriter(
+            sink,
+            schema,
+            compression="snappy",
+            version="2.6",
+            metadata_collector=footers,
+            store_schema=False,
+            coerce_timestamps="us",
+        )
+        return _OpenFile(path, values, group, sink, writer, footers)
+
+    def _flush(self, file: _OpenFile) -> None:
+        if not file.waiting:
+            return
+        rows = pa.Table.from_batches(file.waiting)
+        for path in self.layout.stats_leaves:
+            if path not in file.with_nan and _has_nan(rows, path):
+                file.with_nan.add(path)
+        file.writer.write_table(rows, row_group_size=rows.num_rows)
+        self.waiting_bytes -= file.waiting_bytes
+        file.waiting, file.waiting_bytes = [], 0
+
+    def _close(self, values: tuple[object, ...]) -> None:
+        file = self.open.pop(values)
+        try:
+            self._flush(file)
+            file.writer.close()
+            size = file.sink.tell()
+            file.sink.close()
+        except BaseException:
+            _discard(file)
+            raise
+        stats = file_stats(file.footers[0], self.layout.stats_leaves, frozenset(file.with_nan))
+        self.done.append(
+            NewFile(
+                path=file.path,
+                size=size,
+                modified=time.time_ns() // 1_000_000,
+                partition_values=file.values,
+                stats=stats,
+                group=file.group,
+            )
+        )
+
+
+def _discard(file: _OpenFile) -> None:
+    file.writer.is_open = False
+    file.sink.__exit__(RuntimeError, RuntimeError("discarded"), None)
+
+
+def _stored_columns(layout: WriteLayout) -> Schema:
+    return Schema(tuple(field for field in layout.schema if field.name not in layout.partition_columns))
+
+
+def _stored(batch: pa.RecordBatch, layout: WriteLayout) -> pa.RecordBatch:
+    """The columns that files hold, under their physical names."""
+    fields = [stored_field(field) for field in _stored_columns(layout)]
+    columns = [
+        relabelled(batch.column(field.name), stored.type) for field, stored in zip(_stored_columns(layout), fields)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _has_nan(rows: pa.Table, path: tuple[str, ...]) -> bool:
+    values = rows.column(path[0])
+    for name in path[1:]:
+        values = pc.struct_field(values, name)
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
