@@ -36,22 +36,23 @@ def refusal(archive: Path) -> str | None:
 
 
 def questions() -> Iterator[object]:
-    """Every table that can be read with every question to it: the time of the state and the answer of Hudi on Spark."""
+    """Every table that can be read with every question to it: the way to read, the time, and the answer of Spark."""
     for archive in BY_SPARK:
         if refusal(archive):
             continue
         with zipfile.ZipFile(archive) as files:
             expected = json.loads(files.read(f"{archive.stem}.expected.json"))
-        asked = [("snapshot", None, expected["snapshot"]), ("read_optimized", None, expected["read_optimized"])]
-        asked += [(f"as_of_{at}", at, answer) for at, answer in expected["as_of"].items()]
+        asked = [("snapshot", "scan", None, expected["snapshot"])]
+        asked += [("read_optimized", "read_optimized", None, expected["read_optimized"])]
+        asked += [(f"as_of_{at}", "scan", at, answer) for at, answer in expected["as_of"].items()]
         asked += [
-            (name, answer["options"]["as.of.instant"], answer)
+            (name, "scan", answer["options"]["as.of.instant"], answer)
             for name, answer in expected.get("extra", {}).items()
             if "as.of.instant" in answer["options"]
         ]
-        for name, at, answer in asked:
+        for name, verb, at, answer in asked:
             schema = None if "error" in answer else expected["schemas"][answer["schema"]]
-            yield pytest.param(archive, at, answer, schema, id=f"{archive.stem}-{name}")
+            yield pytest.param(archive, verb, at, answer, schema, id=f"{archive.stem}-{name}")
 
 
 @pytest.fixture(scope="module")
@@ -69,19 +70,19 @@ def unpacked(tmp_path_factory):
     return unpack
 
 
-@pytest.mark.parametrize(("archive", "at", "answer", "schema"), list(questions()))
-def test_a_state_reads_as_hudi_on_spark_reads_it(unpacked, archive, at, answer, schema):
-    table = tablespec.open_table(unpacked(archive))
+@pytest.mark.parametrize(("archive", "verb", "at", "answer", "schema"), list(questions()))
+def test_a_state_reads_as_hudi_on_spark_reads_it(unpacked, archive, verb, at, answer, schema):
+    read = getattr(tablespec.open_table(unpacked(archive)), verb)
     if "error" in answer:
         with pytest.raises(InstantNotFoundError):
-            table.scan(at=at).to_table()
+            read(at=at).to_table()
         return
 
     names = [field["name"] for field in schema["fields"]]
-    rows = table.scan(columns=names, at=at).to_table()
+    rows = read(columns=names, at=at).to_table()
 
     assert in_json(rows) == sorted(json.dumps(row) for row in answer["rows"])
-    assert table.scan(at=at).to_table().column_names == [name for name in names if not is_meta(name)]
+    assert read(at=at).to_table().column_names == [name for name in names if not is_meta(name)]
 
 
 @pytest.mark.parametrize(
