@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tablespec.arrow.schema import schema_of
 from tablespec.errors import TableSpecError, TableSpecWarning
+from tablespec.formats.base import Profile
 from tablespec.formats.detect import create_format, open_format
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
@@ -22,6 +23,7 @@ __all__ = [
     "Cdc",
     "Incremental",
     "Instant",
+    "Profile",
     "ReadOptimized",
     "ReadingMode",
     "Retries",
@@ -62,6 +64,7 @@ def create_table(
     partition_by: Sequence[str] = (),
     key: Sequence[str] = (),
     properties: Mapping[str, str] | None = None,
+    profile: Profile = Profile.OPEN,
     storage_options: Mapping[str, str] | None = None,
 ) -> Table:
     """A new table in the native format; `key` names the columns that identify a record."""
@@ -70,4 +73,6 @@ def create_table(
     if key:
         named[RECORD_KEY] = ",".join(columns.field(name).name for name in key)
     storage = Storage.at(url, storage_options)
-    return Table(create_format(storage, columns, tuple(partition_by), tuple(named.items()), new_operation_id()))
+    return Table(
+        create_format(storage, columns, tuple(partition_by), tuple(named.items()), new_operation_id(), profile)
+    )

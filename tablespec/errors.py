@@ -77,6 +77,17 @@ class InstantNotFoundError(TableSpecError):
         return f"{self.table} has no completed instant {self.asked}; it has {self.available}"
 
 
+@attrs.define
+class MissingExtraError(TableSpecError):
+    """A package that is needed for this is not installed."""
+
+    purpose: str
+    extra: str
+
+    def __str__(self) -> str:
+        return f"{self.purpose} needs a package that is not installed; run pip install 'tablespec[{self.extra}]'"
+
+
 # --- what lies in storage -------------------------------------------------------------------------------------------
 
 

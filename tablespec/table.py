@@ -113,6 +113,10 @@ class Table:
         """Set table properties; None drops one."""
         return alter.set_properties(self.format, properties, auto_upgrade=auto_upgrade)
 
+    def upgrade_protocol(self, features: Sequence[str]) -> Instant:
+        """Declare table features; they cannot be taken back."""
+        return alter.upgrade_protocol(self.format, features)
+
     def add_columns(self, columns: Schema, *, auto_upgrade: bool = True) -> Instant:
         """Add nullable columns at the end."""
         return alter.add_columns(self.format, columns, auto_upgrade=auto_upgrade)

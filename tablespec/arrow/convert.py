@@ -8,6 +8,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablespec.arrow.java_text import spark_text
 from tablespec.arrow.schema import FIELD_ID, arrow_type
 from tablespec.errors import TypeMismatchError
 from tablespec.model.schema import ArrayType, DataType, Field, MapType, StructType
@@ -130,7 +131,10 @@ def _cast_leaf(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(wanted):
         # The zone is a label on the same instants; nanoseconds that microseconds cannot hold are an error, not a rounding.
         return array.cast(pa.timestamp("us", array.type.tz)).cast(wanted)
-    return array.cast(wanted)
+    if pa.types.is_string(wanted) and not (pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type)):
+        return spark_text(array)
+    # Columns may have been promoted from whole numbers to floating ones, which keep no more digits than they have.
+    return array.cast(wanted, safe=not (pa.types.is_integer(array.type) and pa.types.is_floating(wanted)))
 
 
 def _renamed(data_type: DataType) -> bool:

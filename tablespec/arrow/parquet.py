@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablespec.arrow.convert import Finder, convert, nulls
-from tablespec.arrow.schema import arrow_schema
+from tablespec.arrow.schema import arrow_schema, arrow_type
 from tablespec.arrow.verdict import ColumnBounds, verdicts
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.model.schema import Field, Schema, StructType
@@ -108,6 +108,9 @@ def group_bounds(file: pq.ParquetFile, schema: Schema, find: Finder, path: tuple
     if located is None:
         return None
     index, field, stored_type = located
+    if pa.types.is_string(arrow_type(field.type)) and not pa.types.is_string(stored_type):
+        # Numbers that became text do not sort as text.
+        return None
     mins: list[object] = []
     maxs: list[object] = []
     null_counts: list[int | None] = []
@@ -128,12 +131,13 @@ def _leaf(
     file: pq.ParquetFile, schema: Schema, find: Finder, path: tuple[str, ...]
 ) -> tuple[int, Field, pa.DataType] | None:
     candidates = [file.schema_arrow.field(index) for index in range(len(file.schema_arrow))]
-    fields, stored = schema.fields, []
+    fields, stored = schema.fields, list[str]()
     for name in path:
-        field = next((field for field in fields if field.name == name), None)
-        position = None if field is None else find(field, candidates)
-        if field is None or position is None:
+        found = [field for field in fields if field.name == name]
+        position = find(found[0], candidates) if found else None
+        if position is None:
             return None
+        field = found[0]
         stored.append(candidates[position].name)
         stored_type = candidates[position].type
         fields = field.type.fields if isinstance(field.type, StructType) else ()

@@ -43,9 +43,10 @@ def prefetched(items: Iterable[_T]) -> Iterator[_T]:
     def put(entry: tuple[_T | None, BaseException | None, bool]) -> None:
         while not stopped.is_set():
             try:
-                return ready.put(entry, timeout=0.1)
+                ready.put(entry, timeout=0.1)
             except queue.Full:
                 continue
+            return
 
     def produce() -> None:
         try:

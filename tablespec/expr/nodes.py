@@ -177,3 +177,18 @@ def all_of(predicates: tuple[Predicate, ...]) -> Predicate:
     if not parts:
         return TRUE
     return parts[0] if len(parts) == 1 else And(parts)
+
+
+def asks_for_nulls(predicate: Predicate) -> bool:
+    """Whether a predicate can be true because a column is null."""
+    match predicate:
+        case IsNull():
+            return True
+        case Compare(op, _, _):
+            return op is Op.NULL_SAFE_EQ
+        case And(operands) | Or(operands):
+            return any(asks_for_nulls(operand) for operand in operands)
+        case Not(operand):
+            return asks_for_nulls(operand)
+        case _:
+            return False

@@ -6,6 +6,7 @@ concrete format.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -175,6 +176,17 @@ class NewFile:
     group: str
 
 
+class Profile(enum.Enum):
+    """What a new native table asks of other clients.
+
+    OPEN: every known client may read and write it; row ids and in-commit timestamps are written, though not promised.
+    STRICT: row ids and in-commit timestamps are declared, so clients that cannot keep them may only read.
+    """
+
+    OPEN = "open"
+    STRICT = "strict"
+
+
 @attrs.frozen
 class ReadsNothing:
     """The operation does not depend on what is in the table (a blind append)."""
@@ -207,6 +219,7 @@ class Change:
     properties: tuple[tuple[str, str], ...] | None = None
     transactions: tuple[tuple[str, int], ...] = ()
     reads: ReadSet = ReadsNothing()
+    features: frozenset[str] = frozenset()
     operation_id: str = ""
     auto_upgrade: bool = True
 
@@ -265,6 +278,10 @@ class WritableFormat(TableFormat, Protocol):
 
     def commits_after(self, version: int) -> Sequence[WinningCommit]:
         """The commits after `version` up to the newest, oldest first."""
+        ...
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint of the newest state and tell how many files it lists."""
         ...
 
     def after_commit(self, instant: Instant) -> None:

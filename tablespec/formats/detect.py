@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tablespec.errors import NotATableError, TableNotFoundError
-from tablespec.formats.base import TableFormat, WritableFormat
+from tablespec.formats.base import Profile, TableFormat, WritableFormat
 from tablespec.formats.delta.format import DeltaFormat
+from tablespec.formats.hudi.format import HudiFormat, is_hudi
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
 
@@ -13,6 +14,8 @@ def open_format(storage: Storage, *, check_protocol: bool = True) -> TableFormat
     """The table at a place, whatever its format."""
     if DeltaFormat.is_at(storage):
         return DeltaFormat(storage, check_protocol)
+    if is_hudi(storage):
+        return HudiFormat.open(storage)
     if any(True for _ in storage.list()):
         raise NotATableError(storage.url)
     raise TableNotFoundError(storage.url)
@@ -24,6 +27,7 @@ def create_format(
     partition_columns: tuple[str, ...],
     properties: tuple[tuple[str, str], ...],
     operation_id: str,
+    profile: Profile,
 ) -> WritableFormat:
     """A new table in the native format."""
-    return DeltaFormat.create(storage, schema, partition_columns, properties, operation_id)
+    return DeltaFormat.create(storage, schema, partition_columns, properties, operation_id, profile)

@@ -129,7 +129,7 @@ def _by_partition(
         groups.setdefault((slice_.group.partition, slice_.partition_values), []).append(slice_)
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
     return [
-        (PartitionDescriptor(path, state.partition_columns, values), tuple(sorted(of_group, key=_path)))
+        (PartitionDescriptor(path, state.layout.constants, values), tuple(sorted(of_group, key=_path)))
         for (path, values), of_group in ordered
     ]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from tablespec.arrow.schema import arrow_schema
 from tablespec.errors import InvalidSchemaError
-from tablespec.formats.base import Change, ReadsWhere, TableFormat
 from tablespec.expr.nodes import TRUE
+from tablespec.formats.base import Change, ReadsWhere, TableFormat
 from tablespec.model.instant import Instant
 from tablespec.model.schema import Schema
 from tablespec.read.scan import Scan
@@ -14,7 +15,6 @@ from tablespec.txn.transaction import commit
 from tablespec.write.append import writable
 from tablespec.write.check import constraints, verified
 from tablespec.write.fit import fit
-from tablespec.arrow.schema import arrow_schema
 
 CONSTRAINT = "delta.constraints."
 
@@ -28,6 +28,16 @@ def set_properties(format_: TableFormat, properties: Mapping[str, str | None], *
     parameters = (("properties", str(sorted(properties))),)
     change = Change(
         operation="SET TBLPROPERTIES", parameters=parameters, properties=tuple(kept.items()), auto_upgrade=auto_upgrade
+    )
+    return commit(target, change, state)
+
+
+def upgrade_protocol(format_: TableFormat, features: Sequence[str]) -> Instant:
+    """Declare table features; they cannot be taken back."""
+    target = writable(format_, "upgrade_protocol")
+    state = target.latest()
+    change = Change(
+        operation="UPGRADE PROTOCOL", parameters=(("features", ", ".join(features)),), features=frozenset(features)
     )
     return commit(target, change, state)
 

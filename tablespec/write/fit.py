@@ -162,11 +162,8 @@ def _fits_into(given: DataType, wanted: DataType) -> bool:
 
 def _widens(old: DataType, new: DataType) -> bool:
     """Whether the protocol lets a column of the one type become the other."""
-    return (
-        (old == DATE and new == TIMESTAMP_NTZ)
-        or (old != FLOAT or new == DOUBLE)
-        and _fits_into(old, new)
-        and new != FLOAT
+    return (old == DATE and new == TIMESTAMP_NTZ) or (
+        (old != FLOAT or new == DOUBLE) and _fits_into(old, new) and new != FLOAT
     )
 
 

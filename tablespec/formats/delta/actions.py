@@ -16,7 +16,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
     """The base of all actions: JSON names are camel case, and what has its default is not written."""
 
 
-class ProtocolAction(Action, kw_only=True, omit_defaults=False):
+class ProtocolAction(Action, frozen=True, kw_only=True, omit_defaults=False):
     """What a client must be able to do to read and to write the table."""
 
     min_reader_version: int
@@ -25,14 +25,14 @@ class ProtocolAction(Action, kw_only=True, omit_defaults=False):
     writer_features: tuple[str, ...] | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class FileFormat(Action, kw_only=True, omit_defaults=False):
+class FileFormat(Action, frozen=True, kw_only=True, omit_defaults=False):
     """The kind of data files; always Parquet."""
 
     provider: str = "parquet"
     options: dict[str, str] = {}
 
 
-class MetadataAction(Action, kw_only=True, omit_defaults=False):
+class MetadataAction(Action, frozen=True, kw_only=True, omit_defaults=False):
     """The identity, schema, partitioning and properties of the table."""
 
     id: str
@@ -45,7 +45,7 @@ class MetadataAction(Action, kw_only=True, omit_defaults=False):
     created_time: int | None = None
 
 
-class DeletionVectorAction(Action, kw_only=True):
+class DeletionVectorAction(Action, frozen=True, kw_only=True):
     """Where a deletion vector lies."""
 
     storage_type: str
@@ -60,7 +60,7 @@ class DeletionVectorAction(Action, kw_only=True):
         return f"{self.storage_type}{self.path_or_inline_dv}" + ("" if self.offset is None else f"@{self.offset}")
 
 
-class AddAction(Action, kw_only=True):
+class AddAction(Action, frozen=True, kw_only=True):
     """A file that belongs to the table from this version on."""
 
     path: str
@@ -82,7 +82,7 @@ class AddAction(Action, kw_only=True):
         return file_key(self.path, self.deletion_vector)
 
 
-class RemoveAction(Action, kw_only=True):
+class RemoveAction(Action, frozen=True, kw_only=True):
     """A file that no longer belongs to the table."""
 
     path: str
@@ -103,7 +103,7 @@ class RemoveAction(Action, kw_only=True):
         return file_key(self.path, self.deletion_vector)
 
 
-class CdcAction(Action, kw_only=True):
+class CdcAction(Action, frozen=True, kw_only=True):
     """A file with the row changes of this version."""
 
     path: str
@@ -113,7 +113,7 @@ class CdcAction(Action, kw_only=True):
     tags: dict[str, object] | None = None
 
 
-class TxnAction(Action, kw_only=True):
+class TxnAction(Action, frozen=True, kw_only=True):
     """How far an application has come."""
 
     app_id: str
@@ -121,7 +121,7 @@ class TxnAction(Action, kw_only=True):
     last_updated: int | None = None
 
 
-class DomainMetadataAction(Action, kw_only=True, omit_defaults=False):
+class DomainMetadataAction(Action, frozen=True, kw_only=True, omit_defaults=False):
     """The state of a named part of the table."""
 
     domain: str
@@ -129,7 +129,7 @@ class DomainMetadataAction(Action, kw_only=True, omit_defaults=False):
     removed: bool = False
 
 
-class SidecarAction(Action, kw_only=True):
+class SidecarAction(Action, frozen=True, kw_only=True):
     """A file with the file actions of a checkpoint of the second kind."""
 
     path: str
@@ -137,13 +137,13 @@ class SidecarAction(Action, kw_only=True):
     modification_time: int = 0
 
 
-class CheckpointMetadataAction(Action, kw_only=True):
+class CheckpointMetadataAction(Action, frozen=True, kw_only=True):
     """The mark of a checkpoint of the second kind."""
 
     version: int
 
 
-class Line(Action, kw_only=True):
+class Line(Action, frozen=True, kw_only=True):
     """One line of a commit: exactly one of these is set, or none for an action that is not known."""
 
     commit_info: dict[str, object] | None = None
@@ -156,8 +156,14 @@ class Line(Action, kw_only=True):
     domain_metadata: DomainMetadataAction | None = None
     sidecar: SidecarAction | None = None
     checkpoint_metadata: CheckpointMetadataAction | None = None
+    # Ours, where a table wants them at the top level; they say why, and never change what is in the table.
+    replace_where: dict[str, object] | None = None
+    skip: dict[str, object] | None = None
 
 
 def file_key(path: str, vector: DeletionVectorAction | None) -> str:
     """The identity of a logical file; the separator cannot stand in a URI path."""
+    if path.startswith("file:"):
+        # The same local file is written with one slash, with three, and without a scheme.
+        path = "/" + path.removeprefix("file:").lstrip("/")
     return path if vector is None else f"{path}\n{vector.unique_id}"

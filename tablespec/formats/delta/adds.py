@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 from urllib.parse import unquote
 
 import attrs
@@ -12,18 +13,22 @@ import pyarrow.compute as pc
 
 from tablespec.arrow.schema import arrow_type
 from tablespec.arrow.verdict import ColumnBounds, verdicts
-from tablespec.expr.nodes import Predicate, columns_of
+from tablespec.expr.nodes import Predicate, asks_for_nulls, columns_of
 from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import JudgedSlice
 from tablespec.formats.delta.actions import AddAction, DeletionVectorAction, file_key
 from tablespec.formats.delta.deletion_vector import locate
-from tablespec.formats.delta.partition_values import folder, parse_value
-from tablespec.formats.delta.stats_json import Leaf, parse_stats
+from tablespec.formats.delta.partition_values import HiveFolders, parse_value
+from tablespec.formats.delta.stats_json import Leaf, Parts, parse_stats
 from tablespec.model.file import BaseFile, FileGroupId, FileSlice
 from tablespec.model.schema import DataType, Field, Schema, StructType
 
 GROUP_TAG = "tablespec.group"
 INSTANT_TAG = "tablespec.instant"
+
+# What a slice is made of, besides partition values and statistics.
+_MEMBERS = ("path", "size", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_CAST_BY_ARROW = frozenset({"string", "byte", "short", "integer", "long", "date"})
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 VECTOR = pa.struct(
@@ -122,18 +127,21 @@ def vector_row(vector: DeletionVectorAction) -> dict[str, object]:
     }
 
 
-def judge(adds: pa.StructArray, predicate: Predicate, shape: TableShape) -> tuple[pa.BooleanArray, pa.BooleanArray]:
-    """For each add whether it may match, and whether all its rows do."""
+def judge(
+    adds: pa.StructArray, predicate: Predicate, shape: TableShape, *, roughly: bool = False
+) -> tuple[pa.BooleanArray, pa.BooleanArray]:
+    """For each add whether it may match, and whether all its rows do; `roughly` may let a few more pass, for half the work."""
     needs = needs_of(predicate, shape)
-    statistics = _statistics(adds, [shape.leaf(path) for path in needs.data], shape.table) if needs.data else None
-    counted = None if statistics is None else statistics.field("numRecords")
+    leaves = [shape.leaf(path) for path in needs.data]
+    parts = Parts.BOUNDS if roughly and not asks_for_nulls(predicate) else Parts.COUNTS
+    statistics = _statistics(adds, leaves, shape.table, parts) if leaves else None
+    counted = None if statistics is None else _child(statistics, "numRecords")
     rows = pa.repeat(pa.scalar(1, pa.int64()), len(adds)) if counted is None else pc.coalesce(counted, 1)
 
     def bounds_of(path: tuple[str, ...]) -> ColumnBounds | None:
         if path[0] in shape.partition_columns:
             return _partition_bounds(partition_column(adds, shape.schema.field(path[0]), shape.table), rows)
-        assert statistics is not None
-        return _data_bounds(adds, statistics, shape.leaf(path))
+        return None if statistics is None else _data_bounds(adds, statistics, shape.leaf(path))
 
     return verdicts(predicate, bounds_of, rows, len(adds))
 
@@ -147,48 +155,61 @@ def partition_column(adds: pa.StructArray, field: Field, table: str) -> pa.Array
         if values.type.equals(wanted):
             return values
     texts = _lookup(adds.field("partitionValues"), field.stored_name).dictionary_encode()
-    values = [parse_value(text, field.type, table) for text in texts.dictionary.to_pylist()]
-    if not values:
+    if not len(texts.dictionary):
         return pa.nulls(len(adds), wanted)
-    return pa.array(values, wanted).take(texts.indices)
+    return _typed_values(texts.dictionary, field, wanted, table).take(texts.indices)
+
+
+def _typed_values(texts: pa.Array, field: Field, wanted: pa.DataType, table: str) -> pa.Array:
+    if str(field.type) in _CAST_BY_ARROW:
+        try:
+            return texts.cast(wanted)
+        except pa.ArrowInvalid:
+            pass  # some text is odd, which the slower way knows how to take
+    return pa.array([parse_value(text, field.type, table) for text in texts.to_pylist()], wanted)
 
 
 def slices_of(adds: pa.StructArray, shape: TableShape) -> Iterator[tuple[str, FileSlice]]:
     """The key and the slice of each add."""
-    columns = {name: _list(adds, name) for name in ("path", "size", "modificationTime", "deletionVector", "tags")}
-    base_ids, versions = _list(adds, "baseRowId"), _list(adds, "defaultRowCommitVersion")
     statistics = _statistics(adds, [], shape.table)
-    rows = [None] * len(adds) if statistics is None else statistics.field("numRecords").to_pylist()
+    counts = None if statistics is None else _child(statistics, "numRecords")
+    rows = [None] * len(adds) if counts is None else counts.to_pylist()
     fields = shape.partition_fields
-    values = list(zip(*(partition_column(adds, field, shape.table).to_pylist() for field in fields)))
-    texts = _list(adds, "partitionValues") if fields else []
-    folders: dict[tuple[object, ...], str] = {}
-    for index, path in enumerate(columns["path"]):
-        of_partition = values[index] if fields else ()
+    values: list[tuple[object, ...]] = [()] * len(adds)
+    if fields:
+        values = list(zip(*(partition_column(adds, field, shape.table).to_pylist() for field in fields)))
+    naming, folders = HiveFolders(fields), dict[tuple[object, ...], str]()
+    members = [_list(adds, name) for name in _MEMBERS]
+    for row_count, of_partition, row in zip(rows, values, zip(*members)):
         if of_partition not in folders:
-            folders[of_partition] = folder(fields, dict(texts[index])) if fields else ""
-        tags = dict(columns["tags"][index] or ())
-        raw = columns["deletionVector"][index]
-        vector = None if raw is None or raw["storageType"] is None else _vector(raw)
-        base = BaseFile(
-            path=unquote(path) if "%" in path else path,
-            logged_as=path,
-            size=columns["size"][index],
-            rows=rows[index],
-            modified=columns["modificationTime"][index],
-            base_row_id=base_ids[index],
-            row_commit_version=versions[index],
-        )
-        yield (
-            file_key(path, vector),
-            FileSlice(
-                group=FileGroupId(folders[of_partition], tags.get(GROUP_TAG) or path),
-                instant=_instant(tags, versions[index]),
-                base=base,
-                deletes=None if vector is None else locate(vector, shape.table),
-                partition_values=of_partition,
-            ),
-        )
+            folders[of_partition] = naming.folder(of_partition)
+        yield _slice(dict(zip(_MEMBERS, row)), row_count, of_partition, folders[of_partition], shape.table)
+
+
+def _slice(
+    add: dict[str, Any], rows: int | None, values: tuple[object, ...], folder: str, table: str
+) -> tuple[str, FileSlice]:
+    path: str = add["path"]
+    tags = dict(add["tags"] or ())
+    raw, version = add["deletionVector"], add["defaultRowCommitVersion"]
+    vector = None if raw is None or raw["storageType"] is None else _vector(raw)
+    base = BaseFile(
+        path=unquote(path) if "%" in path else path,
+        logged_as=path,
+        size=add["size"],
+        rows=rows,
+        modified=add["modificationTime"],
+        base_row_id=add["baseRowId"],
+        row_commit_version=version,
+    )
+    slice_ = FileSlice(
+        group=FileGroupId(folder, tags.get(GROUP_TAG) or path),
+        instant=_instant(tags, version),
+        base=base,
+        deletes=None if vector is None else locate(vector, table),
+        partition_values=values,
+    )
+    return file_key(path, vector), slice_
 
 
 def judged(adds: pa.StructArray, predicate: Predicate, shape: TableShape) -> Iterator[tuple[str, JudgedSlice]]:
@@ -211,12 +232,14 @@ def _vector(raw: dict[str, object]) -> DeletionVectorAction:
     return msgspec.convert(wanted, DeletionVectorAction)
 
 
-def _statistics(adds: pa.StructArray, leaves: Sequence[Leaf], table: str) -> pa.StructArray | None:
+def _statistics(
+    adds: pa.StructArray, leaves: Sequence[Leaf], table: str, parts: Parts = Parts.COUNTS
+) -> pa.StructArray | None:
     parsed = _child(adds, "stats_parsed")
     texts = _child(adds, "stats")
     if parsed is not None and (texts is None or parsed.null_count <= texts.null_count):
         return parsed
-    return None if texts is None else parse_stats(texts, leaves, table)
+    return None if texts is None else parse_stats(texts, leaves, table, parts)
 
 
 def _data_bounds(adds: pa.StructArray, statistics: pa.StructArray, leaf: Leaf) -> ColumnBounds | None:
@@ -274,8 +297,10 @@ def _lookup(maps: pa.MapArray, key: str) -> pa.Array:
     if count and not maps.null_count and not maps.offset and len(keys) and len(keys) % count == 0:
         # As a rule every map has the same keys in the same order: then they are a matrix, and a column of it is quickly had.
         width = len(keys) // count
-        names, values = (pa.FixedSizeListArray.from_arrays(flat, width) for flat in (keys, items))
-        for column in range(width):
+        first = keys.slice(0, width).to_pylist()
+        if key in first:
+            column = first.index(key)
+            names, values = (pa.FixedSizeListArray.from_arrays(flat, width) for flat in (keys, items))
             if pc.all(pc.equal(pc.list_element(names, column), key)).as_py():
                 return pc.list_element(values, column)
     return pc.map_lookup(maps, key, "first")

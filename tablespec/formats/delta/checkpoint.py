@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
 from urllib.parse import unquote
 
 import attrs
@@ -13,34 +12,26 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablespec.arrow.parquet import open_parquet
-from tablespec.arrow.stream import prefetched
 from tablespec.arrow.schema import arrow_type
+from tablespec.arrow.stream import prefetched
 from tablespec.arrow.verdict import ColumnBounds, verdicts
 from tablespec.errors import CorruptLogError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.formats.base import JudgedSlice
-from tablespec.formats.delta.actions import (
-    Action,
-    DomainMetadataAction,
-    Line,
-    MetadataAction,
-    ProtocolAction,
-    RemoveAction,
-    SidecarAction,
-    TxnAction,
-)
+from tablespec.formats.delta.actions import Line, RemoveAction, SidecarAction
 from tablespec.formats.delta.adds import TableShape, judge, judged, needs_of, widened
 from tablespec.formats.delta.codec import decode_commit
 from tablespec.formats.delta.log import LOG, Checkpoint
+from tablespec.formats.delta.stats_json import Leaf
 from tablespec.storage.store import FileInfo, Storage
 
-BATCH_ROWS = 16_384
+BATCH_ROWS = 32_768
+# A row group of this many rows is read at once; larger ones in batches, so that memory stays bounded.
+SMALL_GROUP = 65_536
 
-_T = TypeVar("_T", bound=Action)
-# Columns of an add that a slice is made of, besides the statistics.
+# Columns of an add that a slice is made of, besides partition values and statistics.
 _SLICE_COLUMNS = (
     "path",
-    "partitionValues",
     "size",
     "modificationTime",
     "tags",
@@ -48,6 +39,7 @@ _SLICE_COLUMNS = (
     "baseRowId",
     "defaultRowCommitVersion",
 )
+_TABLE_ACTIONS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar")
 # A leaf that is never null when its action is there.
 _MARKS = {
     "protocol": "protocol.minReaderVersion",
@@ -105,23 +97,17 @@ def add_batches(storage: Storage, path: str) -> Iterator[pa.StructArray]:
 def removes(storage: Storage, path: str) -> Iterator[RemoveAction]:
     """The tombstones in a checkpoint file."""
     for batch in _action_batches(storage, path, "remove"):
-        for row in batch.to_pylist():
-            yield convert_row(row, RemoveAction)
+        for row in _rows(batch):
+            yield msgspec.convert(_without_nulls(row), RemoveAction, strict=False)
 
 
-def convert_row(row: dict[str, object], action: type[_T]) -> _T:
-    """A row of a checkpoint as an action; maps come as lists of pairs."""
-    return msgspec.convert(_dicts(row), action, strict=False)
-
-
-def _dicts(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _dicts(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        if value and all(isinstance(item, tuple) for item in value):
-            return dict(value)
-        return [_dicts(item) for item in value]
-    return value
+def _without_nulls(value: dict[str, object]) -> dict[str, object]:
+    # Members that are null are absent; values of maps may be null and stay.
+    return {
+        key: _without_nulls(item) if isinstance(item, dict) and key in ("format", "deletionVector") else item
+        for key, item in value.items()
+        if item is not None
+    }
 
 
 def _open(storage: Storage, path: str) -> pq.ParquetFile:
@@ -142,26 +128,24 @@ def _table_lines(storage: Storage, part: FileInfo) -> list[Line]:
     lines: list[Line] = []
     with _open(storage, part.path) as file:
         leaves = _leaf_indexes(file)
-        wanted = {
-            "protocol": ("protocol", ProtocolAction),
-            "metaData": ("meta_data", MetadataAction),
-            "txn": ("txn", TxnAction),
-            "domainMetadata": ("domain_metadata", DomainMetadataAction),
-            "sidecar": ("sidecar", SidecarAction),
-        }
-        for column, (name, action) in wanted.items():
+        for column in _TABLE_ACTIONS:
             if _MARKS[column] not in leaves:
                 continue
             for group in _groups_with(file, leaves[_MARKS[column]]):
                 values = file.read_row_group(group, columns=[column]).column(column)
                 rows = values.filter(pc.is_valid(pc.struct_field(values, _MARKS[column].split(".")[1])))
-                lines += [Line(**{name: _row(storage, part, row, action)}) for row in rows.to_pylist()]
+                lines += [_line(storage, part, column, row) for row in _rows(rows)]
     return lines
 
 
-def _row(storage: Storage, part: FileInfo, row: dict[str, object], action: type[_T]) -> _T:
+def _rows(array: pa.Array | pa.ChunkedArray) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = array.to_pylist(maps_as_pydicts="lossy")
+    return rows
+
+
+def _line(storage: Storage, part: FileInfo, column: str, row: dict[str, object]) -> Line:
     try:
-        return convert_row(row, action)
+        return msgspec.convert({column: _without_nulls(row)}, Line, strict=False)
     except msgspec.ValidationError as error:
         raise CorruptLogError(storage.url, part.path, 0, str(error)) from error
 
@@ -229,7 +213,7 @@ def _group_bounds(
         known = adds is not None and all(
             one is not None and one.has_min_max and one.has_null_count for one in (low, high)
         )
-        missing = None if not known else adds - min(_values(file, group, one) for one in (low, high))
+        missing = None if adds is None or not known else adds - min(_values(file, group, one) for one in (low, high))
         usable = missing is not None and (nulls or missing == 0)
         lows.append(low.min if usable else None)
         highs.append(high.max if usable else None)
@@ -248,47 +232,57 @@ def _values(file: pq.ParquetFile, group: int, statistics: pq.Statistics) -> int:
 def _judged_in_group(
     file: pq.ParquetFile, leaves: dict[str, int], group: int, predicate: Predicate, shape: TableShape
 ) -> Iterator[tuple[str, JudgedSlice]]:
-    columns = _slice_columns(leaves)
-    if predicate != TRUE:
-        judging = _judging_columns(file, leaves, predicate, shape)
-        masks = [
-            pc.and_(_valid(adds), judge(adds, predicate, shape)[0]) for adds in _struct_batches(file, group, judging)
-        ]
-        if not any(pc.any(mask).as_py() for mask in masks):
-            return
-        columns = list(dict.fromkeys([*columns, *judging]))
-    else:
-        masks = []
-    for index, adds in enumerate(_struct_batches(file, group, columns)):
-        chosen = adds.filter(masks[index] if masks else _valid(adds))
-        if len(chosen):
-            yield from judged(chosen, predicate, shape)
+    judging = _judging_columns(file, leaves, predicate, shape)
+    columns = list(dict.fromkeys([*_slice_columns(file, leaves, group, predicate, shape), *judging]))
+    if file.metadata.row_group(group).num_rows > SMALL_GROUP:
+        batches = file.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=columns)
+        for batch in prefetched(batches):
+            adds = batch.column("add")
+            yield from judged(adds.filter(_may_match(adds, predicate, shape)), predicate, shape)
+        return
+    mask = _may_match(_whole_group(file, group, judging), predicate, shape)
+    if pc.any(mask).as_py():
+        yield from judged(_whole_group(file, group, columns).filter(mask), predicate, shape)
 
 
-def _struct_batches(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> Iterator[pa.StructArray]:
-    batches = file.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=list(columns))
-    for batch in prefetched(batches):
-        yield batch.column("add")
+def _whole_group(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> pa.StructArray:
+    return file.read_row_group(group, columns=list(columns), use_threads=False).column("add").combine_chunks()
 
 
-def _valid(adds: pa.StructArray) -> pa.BooleanArray:
-    return pc.is_valid(adds.field("path"))
+def _may_match(adds: pa.StructArray, predicate: Predicate, shape: TableShape) -> pa.BooleanArray:
+    present = pc.is_valid(adds.field("path"))
+    return present if predicate == TRUE else pc.and_(present, judge(adds, predicate, shape, roughly=True)[0])
 
 
-def _slice_columns(leaves: dict[str, int]) -> list[str]:
-    counted = "add.stats_parsed.numRecords" if "add.stats_parsed.numRecords" in leaves else "add.stats"
-    return [*(f"add.{name}" for name in _SLICE_COLUMNS), counted]
+def _slice_columns(
+    file: pq.ParquetFile, leaves: dict[str, int], group: int, predicate: Predicate, shape: TableShape
+) -> list[str]:
+    columns = [f"add.{name}" for name in _SLICE_COLUMNS if _filled(file, leaves, group, f"add.{name}")]
+    columns += [_partition_source(file, shape.leaf((name,))) for name in shape.partition_columns]
+    if "add.stats_parsed.numRecords" in leaves:
+        columns.append("add.stats_parsed.numRecords")
+    elif predicate == TRUE or needs_of(predicate, shape).data:
+        # Decoding the texts of all files for the row counts of a few is most of the work; without them the counts stay unknown.
+        columns.append("add.stats")
+    return list(dict.fromkeys(columns))
+
+
+def _filled(file: pq.ParquetFile, leaves: dict[str, int], group: int, column: str) -> bool:
+    """Whether a column has values in a row group, as far as the footer can tell."""
+    indexes = [index for path, index in leaves.items() if path == column or path.startswith(f"{column}.")]
+    return any(_present(file, group, index) != 0 for index in indexes)
+
+
+def _partition_source(file: pq.ParquetFile, leaf: Leaf) -> str:
+    usable = _parsed_type(file, leaf.path[0]) == arrow_type(leaf.type)
+    return f"add.partitionValues_parsed.{leaf.path[0]}" if usable else "add.partitionValues"
 
 
 def _judging_columns(
     file: pq.ParquetFile, leaves: dict[str, int], predicate: Predicate, shape: TableShape
 ) -> list[str]:
     needs = needs_of(predicate, shape)
-    columns = ["add.path"]
-    for path in needs.partitions:
-        leaf = shape.leaf(path)
-        usable = _parsed_type(file, leaf.path[0]) == arrow_type(leaf.type)
-        columns.append(f"add.partitionValues_parsed.{leaf.path[0]}" if usable else "add.partitionValues")
+    columns = ["add.path", *(_partition_source(file, shape.leaf(path)) for path in needs.partitions)]
     if needs.data and "add.stats_parsed.numRecords" in leaves:
         columns += ["add.stats_parsed.numRecords", "add.tags"]
         for path in needs.data:

@@ -19,11 +19,13 @@ from tablespec.formats.delta.adds import ADD, TEXT_MAP, VECTOR, TableShape, from
 from tablespec.formats.delta.checkpoint import add_batches, removes
 from tablespec.formats.delta.log import LAST_CHECKPOINT, LOG
 from tablespec.formats.delta.state import DeltaState
-from tablespec.formats.delta.stats_json import Leaf, json_of_parsed, parse_stats, stats_type
+from tablespec.formats.delta.stats_json import Leaf, Parts, json_of_parsed, parse_stats, stats_type
 from tablespec.model.schema import StructType
 from tablespec.storage.store import Storage
 
-ROW_GROUP_ADDS = 20_000
+GROUP_ADDS = 20_000
+# Opening the file reads its whole footer, whose size is that of row groups times columns.
+FOOTER_CHUNKS = 10_000
 RETENTION_MILLIS = 7 * 24 * 3600 * 1000
 INDEXED_COLUMNS = 32
 
@@ -82,7 +84,7 @@ def write_checkpoint(state: DeltaState, now: int) -> WrittenCheckpoint:
     storage, version = state.storage, state.instant.version
     adds = live_adds(state)
     head = _head_rows(state, now)
-    data = _parquet(head, adds, state.shape)
+    data = _parquet(head, adds)
     storage.put(f"{LOG}/{version:020d}.checkpoint.parquet", data)
     written = WrittenCheckpoint(version, len(head) + len(adds), len(adds), len(data))
     _point_at(storage, written)
@@ -119,7 +121,7 @@ def indexed_leaves(shape: TableShape) -> list[Leaf]:
 def _untouched(adds: pa.StructArray, touched: frozenset[str]) -> pa.StructArray:
     if not touched:
         return adds
-    paths = adds.field("path")
+    paths = pc.replace_substring_regex(adds.field("path"), "^file:/+", "/")
     vector = adds.field("deletionVector") if adds.type.get_field_index("deletionVector") >= 0 else None
     if vector is None:
         keys = paths
@@ -131,14 +133,14 @@ def _untouched(adds: pa.StructArray, touched: frozenset[str]) -> pa.StructArray:
 
 
 def _complete(adds: pa.StructArray, leaves: Sequence[Leaf], shape: TableShape) -> pa.StructArray:
-    wanted = stats_type(leaves)
+    wanted = stats_type(leaves, Parts.ALL)
     children = {field.name: _member(adds, field) for field in ADD}
     children["dataChange"] = pa.repeat(pa.scalar(False), len(adds))
     had_parsed = adds.type.get_field_index("stats_parsed") >= 0
     if had_parsed and children["stats"].null_count == len(adds):
         texts = [json_of_parsed(row) for row in adds.field("stats_parsed").to_pylist()]
         children["stats"] = pa.array(texts, pa.string())
-    children["stats_parsed"] = parse_stats(children["stats"], leaves, shape.table)
+    children["stats_parsed"] = parse_stats(children["stats"], leaves, shape.table, Parts.ALL)
     if shape.partition_columns:
         columns = [partition_column(adds, field, shape.table) for field in shape.partition_fields]
         names = [field.stored_name for field in shape.partition_fields]
@@ -225,16 +227,47 @@ def _remove_row(remove: RemoveAction) -> dict[str, object]:
     }
 
 
-def _parquet(head: list[dict[str, object]], adds: pa.StructArray, shape: TableShape) -> bytes:
+def _parquet(head: list[dict[str, object]], adds: pa.StructArray) -> bytes:
     schema = pa.schema([pa.field("add", adds.type), *(pa.field(name, kind) for name, kind in _TABLE_ACTIONS.items())])
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, schema, compression="zstd", compression_level=1, version="2.6") as writer:
+    with pq.ParquetWriter(
+        sink, schema, compression="zstd", version="2.6", use_dictionary=_repetitive(adds.type)
+    ) as writer:
         writer.write_table(pa.Table.from_pylist([{"add": None, **row} for row in head], schema))
-        for start in range(0, len(adds), ROW_GROUP_ADDS):
-            part = adds.slice(start, ROW_GROUP_ADDS)
+        step = max(GROUP_ADDS, -(-len(adds) * _leaf_count(schema) // FOOTER_CHUNKS))
+        for start in range(0, len(adds), step):
+            part = adds.slice(start, step)
             empty = [pa.nulls(len(part), kind) for kind in _TABLE_ACTIONS.values()]
-            writer.write_table(pa.Table.from_arrays([part, *empty], schema=schema))
+            writer.write_table(pa.Table.from_arrays([part, *empty], schema=schema), row_group_size=step)
     return sink.getvalue()
+
+
+def _repetitive(add: pa.StructType) -> list[str]:
+    """The leaves in which values repeat; a dictionary of anything else costs more than it saves."""
+    leaves = ["add.partitionValues.key_value.key", "add.partitionValues.key_value.value", "add.tags.key_value.key"]
+    leaves += ["add.stats_parsed.numRecords", "add.defaultRowCommitVersion"]
+    if add.get_field_index("partitionValues_parsed") >= 0:
+        leaves += [f"add.partitionValues_parsed.{field.name}" for field in add.field("partitionValues_parsed").type]
+    statistics = add.field("stats_parsed").type
+    if statistics.get_field_index("nullCount") >= 0:
+        leaves += _leaf_paths(statistics.field("nullCount"), "add.stats_parsed")
+    return leaves
+
+
+def _leaf_paths(field: pa.Field, prefix: str) -> list[str]:
+    path = f"{prefix}.{field.name}"
+    if not pa.types.is_struct(field.type):
+        return [path]
+    return [leaf for member in field.type for leaf in _leaf_paths(member, path)]
+
+
+def _leaf_count(schema: pa.Schema) -> int:
+    def count(data_type: pa.DataType) -> int:
+        if pa.types.is_map(data_type):
+            return 2
+        return sum(count(member.type) for member in data_type) if pa.types.is_struct(data_type) else 1
+
+    return sum(count(field.type) for field in schema)
 
 
 def _point_at(storage: Storage, written: WrittenCheckpoint) -> None:

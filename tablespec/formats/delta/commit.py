@@ -7,15 +7,21 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tablespec.errors import InvalidSchemaError
-from tablespec.formats.base import Change, NewFile, ReadsNothing
+from tablespec.errors import InvalidSchemaError, UnsupportedTableError
+from tablespec.formats.base import Change, NewFile, Profile, ReadsNothing
 from tablespec.formats.delta.actions import AddAction, Line, MetadataAction, ProtocolAction, TxnAction
 from tablespec.formats.delta.adds import GROUP_TAG, INSTANT_TAG, TableShape
 from tablespec.formats.delta.mapping import MAX_COLUMN_ID, mapped
 from tablespec.formats.delta.partition_values import format_value, to_uri
 from tablespec.formats.delta.properties import check_properties, needed_features
 from tablespec.formats.delta.protocol import DEFAULT_PROTOCOL, require_upgrade_allowed, upgraded
-from tablespec.formats.delta.row_tracking import high_water_mark, hidden_column_properties, is_tracked, mark_action
+from tablespec.formats.delta.row_tracking import (
+    all_numbered,
+    hidden_column_properties,
+    high_water_mark,
+    is_tracked,
+    mark_action,
+)
 from tablespec.formats.delta.schema_json import format_schema
 from tablespec.formats.delta.state import MAPPING_MODE, DeltaState
 from tablespec.formats.delta.stats_json import format_stats
@@ -25,19 +31,24 @@ ENGINE = "tablespec/0.1.0"
 # What every new table declares from the start: all known clients can write it.
 OPEN_FEATURES = frozenset({"changeDataFeed", "appendOnly", "invariants"})
 ISOLATION = "delta.isolationLevel"
+IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+ROW_TRACKING = "delta.enableRowTracking"
+STRICT_PROPERTIES = ((ROW_TRACKING, "true"), (IN_COMMIT_TIMESTAMPS, "true"))
 
 
 def creation(
     schema: Schema,
     partition_columns: tuple[str, ...],
     properties: tuple[tuple[str, str], ...],
+    profile: Profile,
     *,
     now: int,
     operation_id: str,
 ) -> list[Line]:
     """The first commit of a table."""
     check_columns(schema, partition_columns)
-    configuration = {**dict(hidden_column_properties()), **dict(properties)}
+    declared = STRICT_PROPERTIES if profile is Profile.STRICT else ()
+    configuration = {**dict(hidden_column_properties()), **dict(declared), **dict(properties)}
     check_properties(configuration)
     schema, configuration = with_mapping(schema, configuration)
     protocol = upgraded(
@@ -61,10 +72,11 @@ def commit_lines(change: Change, state: DeltaState, now: int) -> list[Line]:
     version = state.instant.version + 1
     configuration = dict(state.properties if change.properties is None else change.properties)
     check_properties(configuration)
+    configuration = _enabled(configuration, state, version, now)
     schema = state.schema if change.schema is None else change.schema
     schema, configuration = with_mapping(schema, configuration)
     lines = [_commit_info(change, state, now, configuration)]
-    protocol = _protocol(change, state, needed_features(configuration, schema))
+    protocol = _protocol(change, state, needed_features(configuration, schema) | change.features)
     if protocol != state.reconciled.protocol:
         lines.append(Line(protocol=protocol))
     if schema != state.schema or configuration != dict(state.properties):
@@ -150,6 +162,26 @@ def _protocol(change: Change, state: DeltaState, needed: frozenset[str]) -> Prot
     if not change.auto_upgrade:
         require_upgrade_allowed(current, needed, state.storage.url, change.operation)
     return upgraded(current, needed)
+
+
+def _enabled(configuration: dict[str, str], state: DeltaState, version: int, now: int) -> dict[str, str]:
+    """The properties with what the protocol asks of a table on which a feature is switched on late."""
+    if _switched_on(IN_COMMIT_TIMESTAMPS, configuration, state):
+        configuration = {
+            **configuration,
+            "delta.inCommitTimestampEnablementVersion": str(version),
+            "delta.inCommitTimestampEnablementTimestamp": str(now),
+        }
+    if _switched_on(ROW_TRACKING, configuration, state) and not all_numbered(state):
+        way_out = "enable it with Spark, which numbers their rows first"
+        raise UnsupportedTableError(
+            state.storage.url, "files without row ids while row tracking is switched on", way_out
+        )
+    return configuration
+
+
+def _switched_on(name: str, configuration: dict[str, str], state: DeltaState) -> bool:
+    return configuration.get(name) == "true" and state.properties.get(name) != "true"
 
 
 def _metadata(state: DeltaState, schema: Schema, configuration: dict[str, str]) -> MetadataAction:

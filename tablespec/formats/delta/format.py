@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from tablespec.formats.base import (
     Committed,
     HistoryEntry,
     Lost,
+    Profile,
     TableInfo,
     TableState,
     WinningCommit,
@@ -24,7 +26,7 @@ from tablespec.formats.delta.adds import TableShape
 from tablespec.formats.delta.checkpoint import read_checkpoint
 from tablespec.formats.delta.checkpoint_write import indexed_leaves, write_checkpoint
 from tablespec.formats.delta.codec import decode_commit, encode_commit
-from tablespec.formats.delta.commit import commit_lines, creation, with_mapping
+from tablespec.formats.delta.commit import IN_COMMIT_TIMESTAMPS, commit_lines, creation, with_mapping
 from tablespec.formats.delta.history import commit_timestamp, history_entry, operation_id, winning_commit
 from tablespec.formats.delta.log import (
     LOG,
@@ -45,7 +47,6 @@ from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
 from tablespec.storage.store import FileInfo, Storage
 
-IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 TARGET_FILE_SIZE = "delta.targetFileSize"
@@ -73,9 +74,10 @@ class DeltaFormat:
         partition_columns: tuple[str, ...],
         properties: tuple[tuple[str, str], ...],
         operation_id: str,
+        profile: Profile = Profile.OPEN,
     ) -> DeltaFormat:
         """Make a new table; raises when one is there."""
-        lines = creation(schema, partition_columns, properties, now=_now(), operation_id=operation_id)
+        lines = creation(schema, partition_columns, properties, profile, now=_now(), operation_id=operation_id)
         if cls.is_at(storage) or not storage.put_if_absent(commit_path(0), encode_commit(lines)):
             raise TableExistsError(storage.url)
         return cls(storage)
@@ -173,7 +175,7 @@ class DeltaFormat:
         found = []
         listing = list_log(self.storage)
         versions = [version for version, _ in listing.commits]
-        for before, after in zip(versions, versions[1:]):
+        for before, after in itertools.pairwise(versions):
             found += [f"version {missing} is missing in the log" for missing in range(before + 1, after)]
         for _, file in listing.commits:
             try:

@@ -45,6 +45,17 @@ def high_water_mark(state: DeltaState) -> int:
     return mark
 
 
+def all_numbered(state: DeltaState) -> bool:
+    """Whether every live file has row ids."""
+    if any(add.base_row_id is None for add in state.reconciled.adds.values()):
+        return False
+    for path in state.reconciled.checkpoint_files:
+        for adds in add_batches(state.storage, path):
+            if len(adds) and (adds.type.get_field_index("baseRowId") < 0 or adds.field("baseRowId").null_count):
+                return False
+    return True
+
+
 def mark_action(mark: int) -> DomainMetadataAction:
     """The action that records a high-water mark."""
     configuration = msgspec.json.encode({"rowIdHighWaterMark": mark}).decode()

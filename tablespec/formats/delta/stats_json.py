@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import math
 import operator
@@ -34,6 +35,14 @@ _BOUNDED = frozenset(
 _AS_TEXT = frozenset({"string", "date", "timestamp", "timestamp_ntz"})
 
 
+class Parts(enum.Enum):
+    """How much of the statistics is parsed: only bounds, counts too, or all of it with the mark of tight bounds."""
+
+    BOUNDS = 1
+    COUNTS = 2
+    ALL = 3
+
+
 @attrs.frozen
 class Leaf:
     """A leaf column of the statistics: the path of physical names and its type."""
@@ -47,24 +56,25 @@ def is_bounded(data_type: DataType) -> bool:
     return isinstance(data_type, DecimalType) or str(data_type) in _BOUNDED
 
 
-def stats_type(leaves: Sequence[Leaf]) -> pa.StructType:
+def stats_type(leaves: Sequence[Leaf], parts: Parts) -> pa.StructType:
     """The Arrow type of parsed statistics over these leaves."""
     bounds = _nested({leaf.path: arrow_type(leaf.type) for leaf in leaves if is_bounded(leaf.type)})
-    counts = _nested({leaf.path: pa.int64() for leaf in leaves})
-    fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
+    fields = [] if parts is Parts.BOUNDS else [pa.field("numRecords", pa.int64())]
+    if parts is Parts.ALL:
+        fields.append(pa.field("tightBounds", pa.bool_()))
     if bounds.num_fields:
         fields += [pa.field("minValues", bounds), pa.field("maxValues", bounds)]
-    if counts.num_fields:
-        fields.append(pa.field("nullCount", counts))
+    if leaves and parts is not Parts.BOUNDS:
+        fields.append(pa.field("nullCount", _nested({leaf.path: pa.int64() for leaf in leaves})))
     return pa.struct(fields)
 
 
-def parse_stats(texts: pa.Array, leaves: Sequence[Leaf], table: str) -> pa.StructArray:
+def parse_stats(texts: pa.Array, leaves: Sequence[Leaf], table: str, parts: Parts = Parts.COUNTS) -> pa.StructArray:
     """Parsed statistics, one for each text; what is missing or cannot be read is null."""
-    wanted = stats_type(leaves)
+    wanted = stats_type(leaves, parts)
     if texts.null_count == len(texts):
         return pa.nulls(len(texts), wanted)
-    decode = _decoder(tuple(leaves)).decode
+    decode = _decoder(tuple(leaves), parts).decode
     values = pc.fill_null(texts, "{}").to_pylist()
     try:
         return _columns([decode(value) for value in values], wanted, [field.name for field in wanted])
@@ -110,23 +120,24 @@ class _Document(msgspec.Struct, frozen=True, gc=False):
 
 
 @functools.lru_cache(maxsize=64)
-def _decoder(leaves: tuple[Leaf, ...]) -> msgspec.json.Decoder[_Document]:
+def _decoder(leaves: tuple[Leaf, ...], parts: Parts) -> msgspec.json.Decoder[msgspec.Struct]:
     """A decoder of the statistics of just these leaves; everything else in a text is passed over."""
     bounds = _document({leaf.path: _python_type(leaf.type) for leaf in leaves if is_bounded(leaf.type)})
-    counts = _document({leaf.path: int | None for leaf in leaves})
-    members = [
-        ("numRecords", int | None, None),
-        ("tightBounds", bool | None, None),
-        ("minValues", bounds, bounds()),
-        ("maxValues", bounds, bounds()),
-        ("nullCount", counts, counts()),
-    ]
+    members: list[tuple[str, object, object]] = [("minValues", bounds, bounds()), ("maxValues", bounds, bounds())]
+    if parts is not Parts.BOUNDS:
+        counts = _document({leaf.path: int | None for leaf in leaves})
+        members += [
+            ("numRecords", int | None, None),
+            ("nullCount", counts, counts()),
+            ("tightBounds", bool | None, None),
+        ]
     return msgspec.json.Decoder(msgspec.defstruct("Statistics", members, bases=(_Document,), frozen=True, gc=False))
 
 
-def _document(leaves: Mapping[tuple[str, ...], object]) -> type[_Document]:
+def _document(leaves: Mapping[tuple[str, ...], object]) -> type[msgspec.Struct]:
     tree = _tree(leaves)
-    members, names = [], {}
+    members: list[tuple[str, object, object]] = []
+    names: dict[str, str] = {}
     for index, (name, below) in enumerate(tree.items()):
         names[f"m{index}"] = name
         if () in below:
@@ -247,9 +258,10 @@ def _dig(document: object, path: tuple[str, ...]) -> object:
 
 
 def _put(document: object, path: tuple[str, ...], value: object) -> None:
-    assert isinstance(document, dict)
     for name in path[:-1]:
+        assert isinstance(document, dict)
         document = document.setdefault(name, {})
+    assert isinstance(document, dict)
     document[path[-1]] = value
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
-import fastavro
 
 from tablespec.errors import CorruptLogError
+from tablespec.formats.hudi.avro import first_record
 from tablespec.formats.hudi.instant_time import instant_number
 from tablespec.formats.hudi.names import parse_base_file_name
 from tablespec.model.file import FileGroupId
@@ -27,8 +26,6 @@ _UNREADABLE = (
     EOFError,
     StopIteration,
     struct.error,
-    fastavro.schema.SchemaParseException,
-    fastavro.schema.UnknownType,
 )
 
 
@@ -87,7 +84,7 @@ def parse_clean(table: str, path: str, body: bytes) -> CleanMetadata:
 def _decode(body: bytes) -> Mapping[str, object]:
     if not body:
         raise ValueError("it is empty")
-    record = next(fastavro.reader(io.BytesIO(body))) if body.startswith(_AVRO_MAGIC) else json.loads(body)
+    record = first_record(body) if body.startswith(_AVRO_MAGIC) else json.loads(body)
     if not isinstance(record, dict):
         raise ValueError("it holds no record")
     return record
