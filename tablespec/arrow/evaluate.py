@@ -8,7 +8,7 @@ exactly, except that one of floating point makes both doubles.
 from __future__ import annotations
 
 import functools
-from typing import Any, TypeAlias, assert_never, overload
+from typing import TypeAlias, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,37 +32,24 @@ from tablespec.expr.nodes import (
 )
 from tablespec.expr.render import render
 
-Datum: TypeAlias = Any
-"""An array, a chunked array or a scalar; its type, and so the kernels that take it, are known only with the data."""
+Datum: TypeAlias = pa.Array | pa.ChunkedArray | pa.Scalar
 
 
-@overload
-def evaluate(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray: ...
-@overload
-def evaluate(predicate: Predicate, batch: pa.Table) -> pa.ChunkedArray[pa.BooleanScalar]: ...
-def evaluate(
-    predicate: Predicate, batch: pa.RecordBatch | pa.Table
-) -> pa.BooleanArray | pa.ChunkedArray[pa.BooleanScalar]:
-    """Whether each row matches a bound predicate: true, false or null; columns are found by their logical names."""
+def evaluate(predicate: Predicate, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray:
+    """Whether each row matches a bound predicate: true, false or null; chunked for a table.
+
+    Columns are found by their logical names. Raises UnsupportedOperatorError for MATCH, which needs a text index.
+    """
     outcome = _outcome(predicate, batch)
-    if isinstance(outcome, pa.BooleanScalar):
-        constant = pa.repeat(outcome, batch.num_rows)
-        return pa.chunked_array([constant]) if isinstance(batch, pa.Table) else constant
-    found: pa.BooleanArray | pa.ChunkedArray[pa.BooleanScalar] = outcome
-    return found
+    if not isinstance(outcome, pa.Scalar):
+        return outcome
+    constant = pa.repeat(outcome, batch.num_rows)
+    return pa.chunked_array([constant]) if isinstance(batch, pa.Table) else constant
 
 
-@overload
-def matching(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray: ...
-@overload
-def matching(predicate: Predicate, batch: pa.Table) -> pa.ChunkedArray[pa.BooleanScalar]: ...
-def matching(
-    predicate: Predicate, batch: pa.RecordBatch | pa.Table
-) -> pa.BooleanArray | pa.ChunkedArray[pa.BooleanScalar]:
+def matching(predicate: Predicate, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray:
     """A mask without nulls of the rows that match: those for which the predicate is true."""
-    outcome: Datum = evaluate(predicate, batch)
-    mask: pa.BooleanArray | pa.ChunkedArray[pa.BooleanScalar] = pc.fill_null(outcome, False)
-    return mask
+    return pc.fill_null(evaluate(predicate, batch), False)
 
 
 def aligned(left: Datum, right: Datum) -> tuple[Datum, Datum]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 import attrs
 import pyarrow as pa
@@ -46,9 +46,9 @@ class ColumnBounds:
     `tight` tells whether rows attain the bounds; verdicts never depend on it.
     """
 
-    min: pa.Array[Any] | None
-    max: pa.Array[Any] | None
-    null_count: pa.Array[Any] | None
+    min: pa.Array | None
+    max: pa.Array | None
+    null_count: pa.Array | None
     tight: pa.BooleanArray | None = None
     nan_free: pa.BooleanArray | None = None
 
@@ -75,14 +75,14 @@ class ArrowMask:
 
 
 def verdicts(
-    predicate: Predicate, bounds_of: BoundsOf, rows: pa.Array[Any], length: int
+    predicate: Predicate, bounds_of: BoundsOf, rows: pa.Array, length: int
 ) -> tuple[pa.BooleanArray, pa.BooleanArray]:
     """For each row set whether some row may match a bound predicate, and whether it has rows and all of them match."""
     found = outcomes(predicate, bounds_of, rows, length)
     return found.true.values, (found.true & ~(found.false | found.null)).values
 
 
-def outcomes(predicate: Predicate, bounds_of: BoundsOf, rows: pa.Array[Any], length: int) -> Outcomes[ArrowMask]:
+def outcomes(predicate: Predicate, bounds_of: BoundsOf, rows: pa.Array, length: int) -> Outcomes[ArrowMask]:
     """What a bound predicate may be for some row of each of `length` row sets.
 
     `rows` counts the rows that the bounds are about, deleted ones included; null is unknown. A row set without rows has
@@ -96,7 +96,7 @@ def outcomes(predicate: Predicate, bounds_of: BoundsOf, rows: pa.Array[Any], len
 @attrs.frozen(eq=False)
 class _Facts:
     bounds_of: BoundsOf
-    rows: pa.Array[Any]
+    rows: pa.Array
     length: int
 
     def all(self, value: bool) -> ArrowMask:

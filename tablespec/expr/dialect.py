@@ -34,6 +34,10 @@ class PredicateSql(Dialect):
         FUNCTION_PARSERS = {  # noqa: RUF012
             name: read for name, read in parser.Parser.FUNCTION_PARSERS.items() if name != "MATCH"
         }
+        # IF is a function like others, not the start of a statement.
+        NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+            name: read for name, read in parser.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name != "IF"
+        }
 
 
 _DIALECT = PredicateSql()
@@ -45,14 +49,14 @@ def syntax_tree(text: str) -> exp.Expr:
         found = _DIALECT.tokenize(text)
         _check(text, found)
         reader = _DIALECT.parser(error_level=ErrorLevel.IMMEDIATE, error_message_context=len(text))
-        tree = reader.parse_into(exp.Condition, found, text)[0]
+        trees = reader.parse_into(exp.Condition, found, text)
     except TokenError as error:
         raise InvalidPredicateError(text, *_token_problem(error)) from None
     except ParseError as error:
         raise InvalidPredicateError(text, *_parse_problem(error)) from None
-    if tree is None:
+    if not trees or trees[0] is None:
         raise InvalidPredicateError(text, 0, "there is no condition in it")
-    return tree
+    return trees[0]
 
 
 def _check(text: str, found: list[Token]) -> None:
