@@ -1,0 +1,112 @@
+"""What leaves the program: JSON, tables and progress bars."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Timer
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from tablespec.cli.cells import Json, as_text
+
+Advance = Callable[[], None]
+# In a pipe no line is ever cut or wrapped.
+_PIPE_WIDTH = 1 << 20
+
+
+def write(text: str) -> None:
+    """Write to standard output; ends the program quietly when nobody reads any more."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(128 + signal.SIGPIPE) from None
+
+
+def complain(kind: str, message: str) -> None:
+    """Write an error or a warning to standard error."""
+    print(f"{kind}: {message}", file=sys.stderr)
+
+
+def json_line(value: Json) -> str:
+    """A value as one line of JSON."""
+    return json.dumps(value, ensure_ascii=_needs_ascii()) + "\n"
+
+
+def json_document(value: Json) -> str:
+    """A value as an indented JSON document."""
+    return json.dumps(value, ensure_ascii=_needs_ascii(), indent=2) + "\n"
+
+
+def facts_text(pairs: Sequence[tuple[str, str]]) -> str:
+    """Names with their values, one a line."""
+    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in pairs:
+        grid.add_row(Text(name), Text(value))
+    return _rendered(grid)
+
+
+def table_text(headers: Sequence[str], rows: Sequence[Sequence[Json]], *, numbers: frozenset[str] = frozenset()) -> str:
+    """Rows under headers; the columns named in `numbers` are aligned on the right, and null is shown as `null`."""
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for header in headers:
+        grid.add_column(Text(as_text(header)), justify="right" if header in numbers else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(as_text(value), style="dim" if value is None else "") for value in row))
+    return _rendered(grid)
+
+
+@contextmanager
+def progress(label: str, total: int | None = None) -> Iterator[Advance]:
+    """A bar on standard error while the block runs, once that takes longer than a second; never in a pipe.
+
+    Gives the function to call for each of the `total` steps.
+    """
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        yield _nothing
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(label, total=total)
+    timer = Timer(1, bar.start)
+    timer.start()
+    try:
+        yield lambda: bar.advance(task)
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+
+
+def _nothing() -> None:
+    """Stands in for a bar that is not shown."""
+
+
+def _rendered(grid: Table) -> str:
+    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    with console.capture() as captured:
+        console.print(grid)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def _needs_ascii() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
