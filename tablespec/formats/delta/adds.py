@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tablespec.arrow.schema import arrow_type
 from tablespec.arrow.verdict import ColumnBounds, verdicts
-from tablespec.expr.nodes import Predicate, asks_for_nulls, columns_of
+from tablespec.expr.nodes import TRUE, Predicate, asks_for_nulls, columns_of, conjuncts
 from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import JudgedSlice
 from tablespec.formats.delta.actions import AddAction, DeletionVectorAction, file_key
@@ -144,6 +144,22 @@ def judge(
         return None if statistics is None else _data_bounds(adds, statistics, shape.leaf(path))
 
     return verdicts(predicate, bounds_of, rows, len(adds))
+
+
+def candidates(adds: pa.StructArray, predicate: Predicate, shape: TableShape) -> pa.Array:
+    """The positions of the adds that may match; a few more than `judge` would let pass, for a fraction of the work."""
+    rows = pc.indices_nonzero(pc.is_valid(adds.field("path")))
+    if predicate == TRUE:
+        return rows
+    # What the partition values decide is cheap; statistics are looked at only where they leave something open.
+    parts = sorted(conjuncts(predicate), key=lambda part: len(needs_of(part, shape).data))
+    for part in parts:
+        if not len(rows):
+            break
+        remaining = adds if len(rows) == len(adds) else adds.take(rows)
+        may_match, _ = judge(remaining, part, shape, roughly=True)
+        rows = rows.filter(may_match)
+    return rows
 
 
 def partition_column(adds: pa.StructArray, field: Field, table: str) -> pa.Array:
@@ -297,13 +313,20 @@ def _lookup(maps: pa.MapArray, key: str) -> pa.Array:
     if count and not maps.null_count and not maps.offset and len(keys) and len(keys) % count == 0:
         # As a rule every map has the same keys in the same order: then they are a matrix, and a column of it is quickly had.
         width = len(keys) // count
-        first = keys.slice(0, width).to_pylist()
-        if key in first:
-            column = first.index(key)
-            names, values = (pa.FixedSizeListArray.from_arrays(flat, width) for flat in (keys, items))
-            if pc.all(pc.equal(pc.list_element(names, column), key)).as_py():
-                return pc.list_element(values, column)
+        first = keys.slice(0, width)
+        position = first.to_pylist().index(key) if key in first.to_pylist() else None
+        if position is not None and keys.equals(_tiled(first, count)):
+            return pc.list_element(pa.FixedSizeListArray.from_arrays(items, width), position)
     return pc.map_lookup(maps, key, "first")
+
+
+def _tiled(pattern: pa.Array, times: int) -> pa.Array:
+    """A small array repeated, by doubling."""
+    tiled, count = pattern, 1
+    while count < times:
+        tiled = pa.concat_arrays([tiled, tiled.slice(0, min(count, times - count) * len(pattern))])
+        count = min(2 * count, times)
+    return tiled
 
 
 def _fits(stored: pa.DataType, wanted: pa.DataType) -> bool:

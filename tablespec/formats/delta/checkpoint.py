@@ -19,7 +19,7 @@ from tablespec.errors import CorruptLogError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.formats.base import JudgedSlice
 from tablespec.formats.delta.actions import Line, RemoveAction, SidecarAction
-from tablespec.formats.delta.adds import TableShape, judge, judged, needs_of, widened
+from tablespec.formats.delta.adds import TableShape, candidates, judged, needs_of, widened
 from tablespec.formats.delta.codec import decode_commit
 from tablespec.formats.delta.log import LOG, Checkpoint
 from tablespec.formats.delta.stats_json import Leaf
@@ -238,20 +238,16 @@ def _judged_in_group(
         batches = file.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=columns)
         for batch in prefetched(batches):
             adds = batch.column("add")
-            yield from judged(adds.filter(_may_match(adds, predicate, shape)), predicate, shape)
+            chosen = adds.take(candidates(adds, predicate, shape))
+            yield from judged(chosen, predicate, shape)
         return
-    mask = _may_match(_whole_group(file, group, judging), predicate, shape)
-    if pc.any(mask).as_py():
-        yield from judged(_whole_group(file, group, columns).filter(mask), predicate, shape)
+    rows = candidates(_whole_group(file, group, judging), predicate, shape)
+    if len(rows):
+        yield from judged(_whole_group(file, group, columns).take(rows), predicate, shape)
 
 
 def _whole_group(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> pa.StructArray:
     return file.read_row_group(group, columns=list(columns), use_threads=False).column("add").combine_chunks()
-
-
-def _may_match(adds: pa.StructArray, predicate: Predicate, shape: TableShape) -> pa.BooleanArray:
-    present = pc.is_valid(adds.field("path"))
-    return present if predicate == TRUE else pc.and_(present, judge(adds, predicate, shape, roughly=True)[0])
 
 
 def _slice_columns(

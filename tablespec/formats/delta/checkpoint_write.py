@@ -84,7 +84,7 @@ def write_checkpoint(state: DeltaState, now: int) -> WrittenCheckpoint:
     storage, version = state.storage, state.instant.version
     adds = live_adds(state)
     head = _head_rows(state, now)
-    data = _parquet(head, adds)
+    data = _parquet(head, adds, _order(adds, state.shape))
     storage.put(f"{LOG}/{version:020d}.checkpoint.parquet", data)
     written = WrittenCheckpoint(version, len(head) + len(adds), len(adds), len(data))
     _point_at(storage, written)
@@ -92,7 +92,7 @@ def write_checkpoint(state: DeltaState, now: int) -> WrittenCheckpoint:
 
 
 def live_adds(state: DeltaState) -> pa.StructArray:
-    """All live adds with their statistics, as text and parsed, and their typed partition values; sorted by partition."""
+    """All live adds with their statistics, as text and parsed, and their typed partition values."""
     leaves = indexed_leaves(state.shape)
     touched = state.reconciled.touched
     batches = []
@@ -102,8 +102,7 @@ def live_adds(state: DeltaState) -> pa.StructArray:
     tail = list(state.reconciled.adds.values())
     if tail or not batches:
         batches.append(_complete(from_actions(tail), leaves, state.shape))
-    adds = pa.concat_arrays(batches)
-    return adds.take(_order(adds, state.shape))
+    return pa.concat_arrays(batches)
 
 
 def indexed_leaves(shape: TableShape) -> list[Leaf]:
@@ -227,7 +226,7 @@ def _remove_row(remove: RemoveAction) -> dict[str, object]:
     }
 
 
-def _parquet(head: list[dict[str, object]], adds: pa.StructArray) -> bytes:
+def _parquet(head: list[dict[str, object]], adds: pa.StructArray, order: pa.Array) -> bytes:
     schema = pa.schema([pa.field("add", adds.type), *(pa.field(name, kind) for name, kind in _TABLE_ACTIONS.items())])
     sink = io.BytesIO()
     with pq.ParquetWriter(
@@ -236,7 +235,7 @@ def _parquet(head: list[dict[str, object]], adds: pa.StructArray) -> bytes:
         writer.write_table(pa.Table.from_pylist([{"add": None, **row} for row in head], schema))
         step = max(GROUP_ADDS, -(-len(adds) * _leaf_count(schema) // FOOTER_CHUNKS))
         for start in range(0, len(adds), step):
-            part = adds.slice(start, step)
+            part = adds.take(order.slice(start, step))
             empty = [pa.nulls(len(part), kind) for kind in _TABLE_ACTIONS.values()]
             writer.write_table(pa.Table.from_arrays([part, *empty], schema=schema), row_group_size=step)
     return sink.getvalue()
