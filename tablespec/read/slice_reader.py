@@ -17,6 +17,7 @@ from tablespec.arrow.schema import arrow_schema, arrow_type
 from tablespec.errors import ColumnNotFoundError, CorruptFileError, DataFileMissingError, UnsupportedTableError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Predicate, columns_of
+from tablespec.expr.rewrite import split
 from tablespec.formats.base import ReadLayout, SliceCodec
 from tablespec.model.file import BaseFile, FileSlice
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
@@ -90,16 +91,12 @@ class FileSliceReader:
         constants = dict(zip(self.layout.constants, slice_.partition_values))
         wanted = self.schema
         needed = Schema(tuple(field for field in _with_filter_columns(self, wanted) if field.name not in constants))
-        pushed = self.predicate if not any(path[0] in constants for path in columns_of(self.predicate)) else TRUE
-        removed = (
-            None
-            if deleted is None
-            else pa.array(deleted.to_array() if hasattr(deleted, "to_array") else list(deleted), pa.uint64())
-        )
+        pushed, _ = split(self.predicate, lambda path: path[0] not in constants)
+        fields = _with_filter_columns(self, wanted)
         for piece in self._pieces(base, needed, pushed):
-            batch = _with_constants(piece.batch, constants, self.layout.schema, _with_filter_columns(self, wanted))
-            if removed is not None:
-                batch = _without(batch, piece.start, removed)
+            batch = _with_constants(piece.batch, constants, fields)
+            if deleted is not None:
+                batch = _without(batch, piece.start, deleted)
             if self.predicate != TRUE:
                 batch = batch.filter(matching(self.predicate, batch))
             if batch.num_rows:
@@ -136,9 +133,7 @@ def _with_filter_columns(reader: FileSliceReader, wanted: Schema) -> tuple[Field
     return (*wanted.fields, *(_find(reader.layout, name) for name in extra))
 
 
-def _with_constants(
-    batch: pa.RecordBatch, constants: dict[str, object], schema: Schema, fields: tuple[Field, ...]
-) -> pa.RecordBatch:
+def _with_constants(batch: pa.RecordBatch, constants: dict[str, object], fields: tuple[Field, ...]) -> pa.RecordBatch:
     if not any(field.name in constants for field in fields):
         return batch
     columns = []
@@ -150,28 +145,18 @@ def _with_constants(
     return pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields])
 
 
-def _without(batch: pa.RecordBatch, start: int, removed: pa.Array) -> pa.RecordBatch:
-    """The rows whose position is not in the sorted `removed`."""
-    first = _lower_bound(removed, start)
-    last = _lower_bound(removed, start + batch.num_rows)
-    if first == last:
+def _without(batch: pa.RecordBatch, start: int, deleted: BitMap64) -> pa.RecordBatch:
+    """The rows whose position, counted from `start`, is not deleted."""
+    end = start + batch.num_rows
+    if not batch.num_rows or not deleted.range_cardinality(start, end):
         return batch
     keep = bytearray(b"\x01") * batch.num_rows
-    for position in removed.slice(first, last - first).to_pylist():
+    for position in deleted.iter_equal_or_larger(start):
+        if position >= end:
+            break
         keep[position - start] = 0
     mask = pc.equal(pa.Array.from_buffers(pa.uint8(), batch.num_rows, [None, pa.py_buffer(keep)]), 1)
     return batch.filter(mask)
-
-
-def _lower_bound(values: pa.Array, wanted: int) -> int:
-    low, high = 0, len(values)
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle].as_py() < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def _select(batch: pa.RecordBatch, wanted: Schema) -> pa.RecordBatch:
