@@ -95,15 +95,12 @@ def _entry(results: Results, cell: Cell) -> str:
 
 
 def bars(results: Results) -> Iterator[Bar]:
-    """The bars for which this run has figures."""
+    """The bars about the logs of this run; what could not be measured has missed its bar."""
     for kind, files, want in SPEED_BARS:
         for name in BARRED_FILTERS:
             yield from _speed_bar(results, Cell(kind, files, name, OURS), want)
     for name in BARRED_FILTERS:
-        runs = results.get(Cell("own", 1_000_000, name, OURS), Runs())
-        if runs.seconds:
-            measured = f"{runs.memory:.0f} MB (want < {MEMORY_BAR_MB})"
-            yield Bar(f"own checkpoint, 1M, {name} filter, memory", measured, runs.memory < MEMORY_BAR_MB)
+        yield from _memory_bar(results, Cell("own", 1_000_000, name, OURS))
     for name in BARRED_FILTERS:
         yield from _growth_bar(results, name)
 
@@ -111,8 +108,16 @@ def bars(results: Results) -> Iterator[Bar]:
 def _speed_bar(results: Results, cell: Cell, want: float) -> Iterator[Bar]:
     compared = _against_fastest(results, cell)
     if compared is not None:
-        subject = f"{cell.kind} checkpoint, {size_name(cell.files)}, {cell.filter} filter"
-        yield Bar(subject, f"{_said(*compared)} (want >= {want:g}x)", compared[0] >= want)
+        yield Bar(_subject(cell), f"{_said(*compared)} (want >= {want:g}x)", compared[0] >= want)
+    elif cell in results:
+        yield Bar(_subject(cell), f"not measured (want >= {want:g}x)", False)
+
+
+def _memory_bar(results: Results, cell: Cell) -> Iterator[Bar]:
+    runs = results.get(cell, Runs())
+    if runs.seconds:
+        passed = runs.memory < MEMORY_BAR_MB
+        yield Bar(f"{_subject(cell)}, memory", f"{runs.memory:.0f} MB (want < {MEMORY_BAR_MB})", passed)
 
 
 def _growth_bar(results: Results, name: str) -> Iterator[Bar]:
@@ -128,15 +133,14 @@ def _growth_bar(results: Results, name: str) -> Iterator[Bar]:
 def remarks(results: Results) -> Iterator[str]:
     """Figures without a bar: scattered statistics, listing and reading together, and what failed."""
     for cell, runs in results.items():
-        subject = f"{cell.kind} checkpoint, {size_name(cell.files)}, {cell.filter} filter"
         if runs.failure:
-            yield f"failed: {subject}, {CALLS[cell.peer]}: {runs.failure}"
+            yield f"failed: {_subject(cell)}, {CALLS[cell.peer]}: {runs.failure}"
             continue
         compared = _against_fastest(results, cell)
         if compared is not None and cell.peer == OURS_READING:
-            yield f"like for like: {subject}, list and read: {_said(*compared)}"
+            yield f"like for like: {_subject(cell)}, list and read: {_said(*compared)}"
         elif compared is not None and cell.peer == OURS and cell.filter not in BARRED_FILTERS:
-            yield f"no bar: {subject}: {_said(*compared)}"
+            yield f"no bar: {_subject(cell)}: {_said(*compared)}"
 
 
 def _against_fastest(results: Results, cell: Cell) -> tuple[float, str] | None:
@@ -151,6 +155,10 @@ def _against_fastest(results: Results, cell: Cell) -> tuple[float, str] | None:
         return None
     fastest, peer = min(others)
     return fastest / ours.median, peer
+
+
+def _subject(cell: Cell) -> str:
+    return f"{cell.kind} checkpoint, {size_name(cell.files)}, {cell.filter} filter"
 
 
 def _said(ratio: float, peer: str) -> str:
