@@ -44,6 +44,18 @@ class ReadLayout:
     hidden: Schema = Schema(())
 
 
+@attrs.frozen(kw_only=True)
+class LiveFile:
+    """A file that may hold matching rows, with what its format needs to change or remove it.
+
+    `origin` is opaque, plain data.
+    """
+
+    slice: FileSlice
+    verdict: Verdict
+    origin: bytes
+
+
 class SliceCodec(Protocol):
     """What a format knows about the inside of its slices; picklable."""
 
@@ -154,7 +166,8 @@ class FolderNaming(Protocol):
 class WriteLayout:
     """What a worker must know to write data files of a table; plain data.
 
-    `stats_leaves` are the columns that get statistics, by their physical paths.
+    `stats_leaves` are the columns that get statistics, by their physical paths. The last two name the columns in which rows keep their
+    ids and commit versions when they move; empty where the table has none.
     """
 
     schema: Schema
@@ -162,6 +175,8 @@ class WriteLayout:
     stats_leaves: tuple[tuple[str, ...], ...]
     naming: FolderNaming
     file_bytes: int = 256 << 20
+    row_id_column: str = ""
+    row_commit_version_column: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -213,8 +228,15 @@ class Change:
     parameters: tuple[tuple[str, str], ...] = ()
     metrics: tuple[tuple[str, int], ...] = ()
     adds: tuple[NewFile, ...] = ()
-    removes: tuple[FileSlice, ...] = ()
+    # Files that go, by their origins, and files that stay with other deleted rows, by their old and new origins.
+    removes: tuple[bytes, ...] = ()
+    revised: tuple[tuple[bytes, bytes], ...] = ()
+    change_files: tuple[NewFile, ...] = ()
+    # The paths, as logged, of all files that go or are revised.
+    touched: frozenset[str] = frozenset()
     data_change: bool = True
+    # What tablespec wants to remember about the commit, as JSON text.
+    details: tuple[tuple[str, str], ...] = ()
     schema: Schema | None = None
     properties: tuple[tuple[str, str], ...] | None = None
     transactions: tuple[tuple[str, int], ...] = ()
@@ -270,6 +292,17 @@ class WritableFormat(TableFormat, Protocol):
 
     def grown(self, state: TableState, schema: Schema) -> Schema:
         """`schema` as the next commit will record it: new columns get what the format gives every column."""
+        ...
+
+    def live_files(self, state: TableState, predicate: Predicate) -> Sequence[LiveFile]:
+        """The files of that state that may hold a match of a bound predicate, in path order."""
+        ...
+
+    def revise(self, state: TableState, deleted: Sequence[tuple[bytes, BitMap64]]) -> Sequence[tuple[bytes, bytes]]:
+        """Write which rows of files, given by their origins, are deleted now; gives old and new origins for a change.
+
+        The positions include those that were deleted before. Nothing is visible before the change is committed.
+        """
         ...
 
     def try_commit(self, change: Change, state: TableState) -> Committed | Lost:

@@ -19,8 +19,10 @@ from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Predicate, columns_of
 from tablespec.expr.rewrite import split
 from tablespec.formats.base import ReadLayout, SliceCodec
+from tablespec.model import row
 from tablespec.model.file import BaseFile, FileSlice
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
+from tablespec.model.row import PHYSICAL
 from tablespec.model.schema import Field, Schema, near_names
 from tablespec.storage.store import Storage
 
@@ -90,11 +92,13 @@ class FileSliceReader:
     def _rows(self, slice_: FileSlice, base: BaseFile, deleted: BitMap64 | None) -> Iterator[pa.RecordBatch]:
         constants = dict(zip(self.layout.constants, slice_.partition_values))
         wanted = self.schema
-        needed = Schema(tuple(field for field in _with_filter_columns(self, wanted) if field.name not in constants))
-        pushed, _ = split(self.predicate, lambda path: path[0] not in constants)
         fields = _with_filter_columns(self, wanted)
+        made = {*constants, *(field.name for field in PHYSICAL if field.name in self.layout.hidden)}
+        needed = Schema(tuple(field for field in fields if field.name not in made))
+        unread = made | set(self.layout.hidden.names)
+        pushed, _ = split(self.predicate, lambda path: path[0] not in unread)
         for piece in self._pieces(base, needed, pushed):
-            batch = _with_constants(piece.batch, constants, fields)
+            batch = _completed(piece, base, constants, fields, self.layout.hidden)
             if deleted is not None:
                 batch = _without(batch, piece.start, deleted)
             if self.predicate != TRUE:
@@ -103,7 +107,7 @@ class FileSliceReader:
                 yield _select(batch, wanted)
 
     def _pieces(self, base: BaseFile, needed: Schema, pushed: Predicate) -> Iterator[PositionedBatch]:
-        find: Finder = by_field_id if self.layout.by_field_id else by_stored_name
+        find: Finder = _by_id_or_name if self.layout.by_field_id else by_stored_name
         try:
             with open_parquet(self.storage, base.path) as file:
                 yield from read_positioned(file, needed, find, pushed)
@@ -133,16 +137,43 @@ def _with_filter_columns(reader: FileSliceReader, wanted: Schema) -> tuple[Field
     return (*wanted.fields, *(_find(reader.layout, name) for name in extra))
 
 
-def _with_constants(batch: pa.RecordBatch, constants: dict[str, object], fields: tuple[Field, ...]) -> pa.RecordBatch:
-    if not any(field.name in constants for field in fields):
+def _completed(
+    piece: PositionedBatch, base: BaseFile, constants: dict[str, object], fields: tuple[Field, ...], hidden: Schema
+) -> pa.RecordBatch:
+    """The rows of a piece with the columns that files do not hold, or not for every row."""
+    batch = piece.batch
+    if not any(field.name in constants or field.name in hidden for field in fields):
         return batch
     columns = []
     for field in fields:
         if field.name in constants:
             columns.append(pa.repeat(pa.scalar(constants[field.name], arrow_type(field.type)), batch.num_rows))
+        elif field.name in hidden:
+            columns.append(_hidden(field.name, piece, base))
         else:
             columns.append(batch.column(field.name))
     return pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields])
+
+
+def _hidden(name: str, piece: PositionedBatch, base: BaseFile) -> pa.Array:
+    rows = piece.batch.num_rows
+    positions = pa.arange(piece.start, piece.start + rows)
+    match name:
+        case row.FILE:
+            return pa.repeat(pa.scalar(base.logged_as or base.path), rows)
+        case row.POSITION:
+            return positions
+        case row.ROW_ID:
+            fresh = pc.add(positions, pa.scalar(base.base_row_id, pa.int64()))
+            return pc.coalesce(piece.batch.column(name), fresh)
+        case row.ROW_COMMIT_VERSION:
+            return pc.coalesce(piece.batch.column(name), pa.scalar(base.row_commit_version, pa.int64()))
+        case _:
+            return piece.batch.column(name)
+
+
+def _by_id_or_name(field: Field, candidates: list[pa.Field]) -> int | None:
+    return by_field_id(field, candidates) if field.field_id is not None else by_stored_name(field, candidates)
 
 
 def _without(batch: pa.RecordBatch, start: int, deleted: BitMap64) -> pa.RecordBatch:

@@ -48,7 +48,7 @@ def _reads_removed(change: Change, winner: WinningCommit) -> bool:
 
 
 def _removes_the_same(change: Change, winner: WinningCommit) -> bool:
-    return any(slice_.base is not None and slice_.base.logged_as in winner.removed for slice_ in change.removes)
+    return not change.touched.isdisjoint(winner.removed)
 
 
 CONFLICTS: tuple[Rule, ...] = (

@@ -18,11 +18,11 @@ from tablespec.arrow.verdict import ColumnBounds, verdicts
 from tablespec.errors import CorruptLogError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.formats.base import JudgedSlice
-from tablespec.formats.delta.actions import Line, RemoveAction, SidecarAction
+from tablespec.formats.delta.actions import AddAction, Line, RemoveAction, SidecarAction
 from tablespec.formats.delta.adds import TableShape, candidates, judged, needs_of, widened
 from tablespec.formats.delta.codec import decode_commit
 from tablespec.formats.delta.log import LOG, Checkpoint
-from tablespec.formats.delta.stats_json import Leaf
+from tablespec.formats.delta.stats_json import Leaf, json_of_parsed
 from tablespec.storage.store import FileInfo, Storage
 
 BATCH_ROWS = 32_768
@@ -87,6 +87,30 @@ def judged_adds(
             return
         for group in _chosen_groups(file, leaves, predicate, shape):
             yield from _judged_in_group(file, leaves, group, predicate, shape)
+
+
+def add_rows(
+    storage: Storage, path: str, predicate: Predicate, shape: TableShape
+) -> Iterator[tuple[pa.StructArray, list[AddAction]]]:
+    """The adds of a checkpoint file that may match, whole: in columns and as actions."""
+    with _open(storage, path) as file:
+        leaves = _leaf_indexes(file)
+        if "add.path" not in leaves:
+            return
+        for group in _chosen_groups(file, leaves, predicate, shape):
+            judging = _judging_columns(file, leaves, predicate, shape)
+            rows = candidates(_whole_group(file, group, judging), predicate, shape)
+            if len(rows):
+                adds = _whole_group(file, group, ["add"]).take(rows)
+                yield adds, [_action(row) for row in _rows(adds)]
+
+
+def _action(row: dict[str, object]) -> AddAction:
+    if row.get("stats") is None and row.get("stats_parsed") is not None:
+        parsed = row["stats_parsed"]
+        assert isinstance(parsed, dict)
+        row["stats"] = json_of_parsed(parsed)
+    return msgspec.convert(_without_nulls(row), AddAction, strict=False)
 
 
 def add_batches(storage: Storage, path: str) -> Iterator[pa.StructArray]:

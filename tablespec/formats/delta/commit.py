@@ -9,12 +9,13 @@ import msgspec
 
 from tablespec.errors import InvalidSchemaError, UnsupportedTableError
 from tablespec.formats.base import Change, NewFile, Profile, ReadsNothing
-from tablespec.formats.delta.actions import AddAction, Line, MetadataAction, ProtocolAction, TxnAction
+from tablespec.formats.delta.actions import AddAction, CdcAction, Line, MetadataAction, ProtocolAction, TxnAction
 from tablespec.formats.delta.adds import GROUP_TAG, INSTANT_TAG, TableShape
 from tablespec.formats.delta.mapping import MAX_COLUMN_ID, mapped
 from tablespec.formats.delta.partition_values import format_value, to_uri
 from tablespec.formats.delta.properties import check_properties, needed_features
 from tablespec.formats.delta.protocol import DEFAULT_PROTOCOL, require_upgrade_allowed, upgraded
+from tablespec.formats.delta.row_change import addition, removal
 from tablespec.formats.delta.row_tracking import (
     all_numbered,
     hidden_column_properties,
@@ -33,6 +34,7 @@ OPEN_FEATURES = frozenset({"changeDataFeed", "appendOnly", "invariants"})
 ISOLATION = "delta.isolationLevel"
 IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 ROW_TRACKING = "delta.enableRowTracking"
+DELETION_VECTORS = "delta.enableDeletionVectors"
 STRICT_PROPERTIES = ((ROW_TRACKING, "true"), (IN_COMMIT_TIMESTAMPS, "true"))
 
 
@@ -72,6 +74,8 @@ def commit_lines(change: Change, state: DeltaState, now: int) -> list[Line]:
     version = state.instant.version + 1
     configuration = dict(state.properties if change.properties is None else change.properties)
     check_properties(configuration)
+    if change.revised:
+        configuration = {**configuration, DELETION_VECTORS: "true"}
     configuration = _enabled(configuration, state, version, now)
     schema = state.schema if change.schema is None else change.schema
     schema, configuration = with_mapping(schema, configuration)
@@ -83,6 +87,9 @@ def commit_lines(change: Change, state: DeltaState, now: int) -> list[Line]:
         lines.append(Line(meta_data=_metadata(state, schema, configuration)))
     lines += [Line(txn=TxnAction(app_id=app, version=number, last_updated=now)) for app, number in change.transactions]
     shape = TableShape(table=state.storage.url, schema=schema, partition_columns=state.partition_columns)
+    for origin in (*change.removes, *(old for old, _ in change.revised)):
+        lines.append(Line(remove=removal(origin, now, data_change=change.data_change)))
+    lines += [Line(add=addition(new, data_change=change.data_change)) for _, new in change.revised]
     if is_tracked(state) and change.adds:
         mark = high_water_mark(state)
         adds, mark = _numbered(change.adds, mark)
@@ -90,17 +97,15 @@ def commit_lines(change: Change, state: DeltaState, now: int) -> list[Line]:
         lines.append(Line(domain_metadata=mark_action(mark)))
     else:
         lines += [Line(add=add_action(file, change, shape, version, None)) for file in change.adds]
-    return lines
+    return lines + [Line(cdc=_cdc_action(file, shape)) for file in change.change_files]
 
 
 def add_action(file: NewFile, change: Change, shape: TableShape, version: int, base_row_id: int | None) -> AddAction:
     """The add of a new file."""
-    fields = shape.partition_fields
-    values = {field.stored_name: format_value(value, field.type) for field, value in zip(fields, file.partition_values)}
     tags: dict[str, object] = {GROUP_TAG: file.group, INSTANT_TAG: str(version)}
     return AddAction(
         path=to_uri(file.path),
-        partition_values=values,
+        partition_values=_texts(file, shape),
         size=file.size,
         modification_time=file.modified,
         data_change=change.data_change,
@@ -109,6 +114,15 @@ def add_action(file: NewFile, change: Change, shape: TableShape, version: int, b
         base_row_id=base_row_id,
         default_row_commit_version=None if base_row_id is None else version,
     )
+
+
+def _cdc_action(file: NewFile, shape: TableShape) -> CdcAction:
+    return CdcAction(path=to_uri(file.path), partition_values=_texts(file, shape), size=file.size, data_change=False)
+
+
+def _texts(file: NewFile, shape: TableShape) -> dict[str, str | None]:
+    fields = shape.partition_fields
+    return {field.stored_name: format_value(value, field.type) for field, value in zip(fields, file.partition_values)}
 
 
 def leaf_types(schema: Schema) -> dict[tuple[str, ...], DataType]:
@@ -203,11 +217,14 @@ def _commit_info(change: Change, state: DeltaState | None, now: int, configurati
         "operation": change.operation,
         "operationParameters": dict(change.parameters),
         "isolationLevel": configuration.get(ISOLATION, "Serializable"),
-        "isBlindAppend": isinstance(change.reads, ReadsNothing) and not change.removes and bool(change.adds),
+        "isBlindAppend": isinstance(change.reads, ReadsNothing) and not change.touched and bool(change.adds),
         "operationMetrics": {name: str(value) for name, value in change.metrics},
         "engineInfo": ENGINE,
         "txnId": change.operation_id,
-        "tablespec": {"operationId": change.operation_id},
+        "tablespec": {
+            "operationId": change.operation_id,
+            **{name: msgspec.Raw(text.encode()) for name, text in change.details},
+        },
     }
     if state is not None:
         info["readVersion"] = state.instant.version

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import attrs
+from pyroaring import BitMap64
 
 from tablespec.errors import CorruptLogError, InstantNotFoundError, StorageError, TableExistsError, TableNotFoundError
+from tablespec.expr.nodes import Predicate
 from tablespec.formats.base import (
     Change,
     Committed,
     HistoryEntry,
+    LiveFile,
     Lost,
     Profile,
     TableInfo,
@@ -42,7 +45,8 @@ from tablespec.formats.delta.partition_values import HiveFolders
 from tablespec.formats.delta.properties import used_by_schema
 from tablespec.formats.delta.protocol import check_readable, check_writable, features_of
 from tablespec.formats.delta.replay import EMPTY, Reconciled, apply, checked, from_checkpoint
-from tablespec.formats.delta.state import DeltaState
+from tablespec.formats.delta.row_change import live_files, revise
+from tablespec.formats.delta.state import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, DeltaState
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
 from tablespec.storage.store import FileInfo, Storage
@@ -206,11 +210,23 @@ class DeltaFormat:
             stats_leaves=tuple(leaf.path for leaf in indexed_leaves(shape)),
             naming=HiveFolders(shape.partition_fields),
             file_bytes=int(state.properties.get(TARGET_FILE_SIZE, str(256 << 20))),
+            row_id_column=state.properties.get(ROW_ID_COLUMN, ""),
+            row_commit_version_column=state.properties.get(ROW_COMMIT_VERSION_COLUMN, ""),
         )
 
     def grown(self, state: TableState, schema: Schema) -> Schema:
         """The schema with ids and physical names for new columns, where the table maps its columns."""
         return with_mapping(schema, dict(state.properties))[0]
+
+    def live_files(self, state: TableState, predicate: Predicate) -> Sequence[LiveFile]:
+        """The files of that state that may match."""
+        assert isinstance(state, DeltaState)
+        return live_files(state, predicate)
+
+    def revise(self, state: TableState, deleted: Sequence[tuple[bytes, BitMap64]]) -> Sequence[tuple[bytes, bytes]]:
+        """Write deletion vectors, all in one file."""
+        assert isinstance(state, DeltaState)
+        return revise(state, deleted)
 
     def try_commit(self, change: Change, state: TableState) -> Committed | Lost:
         """Write the next version after `state` unless somebody else has."""

@@ -12,12 +12,10 @@ from tablespec.formats.delta.actions import DomainMetadataAction
 from tablespec.formats.delta.adds import from_actions
 from tablespec.formats.delta.checkpoint import add_batches
 from tablespec.formats.delta.protocol import features_of
-from tablespec.formats.delta.state import DeltaState
+from tablespec.formats.delta.state import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, DeltaState
 from tablespec.formats.delta.stats_json import parse_stats
 
 DOMAIN = "delta.rowTracking"
-ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
-ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
 
 
 def hidden_column_properties() -> tuple[tuple[str, str], ...]:

@@ -19,11 +19,14 @@ from tablespec.formats.delta.replay import Reconciled
 from tablespec.formats.delta.schema_json import parse_schema
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
+from tablespec.model.row import hidden_columns
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
 
 KEY_PROPERTY = "tablespec.recordKey"
 MAPPING_MODE = "delta.columnMapping.mode"
+ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
+ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
 
 
 @attrs.frozen
@@ -121,7 +124,13 @@ class DeltaState:
     @property
     def layout(self) -> ReadLayout:
         """How the columns are found in the base files."""
-        return ReadLayout(schema=self.schema, constants=self.partition_columns, by_field_id=self.mapping_mode == "id")
+        names = (self.properties.get(ROW_ID_COLUMN, ""), self.properties.get(ROW_COMMIT_VERSION_COLUMN, ""))
+        return ReadLayout(
+            schema=self.schema,
+            constants=self.partition_columns,
+            by_field_id=self.mapping_mode == "id",
+            hidden=hidden_columns(self.schema, *names),
+        )
 
     @property
     def codec(self) -> DeltaCodec:
