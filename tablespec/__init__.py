@@ -52,7 +52,7 @@ def open_table(
     """The table at a path or URL, in whatever format it is.
 
     `allowed_roots` are places outside of the table whose files its log may name. `check_protocol=False` reads tables that this
-    release does not know how to read rightly; it is for looking at them, not for trusting them.
+    release does not know how to read rightly; it is for looking at them, not for trusting them, and never lets one write.
     """
     return Table(open_format(Storage.at(url, storage_options, allowed_roots), check_protocol=check_protocol))
 

@@ -125,25 +125,26 @@ def _merged_field(given: Field, field: Field, prefix: str, *, merge: bool) -> tu
         return nested
     if _widens(field.type, given.type):
         if merge:
-            return _widened(field, given.type), []
+            change = {"fromType": str(field.type), "toType": str(given.type)}
+            return _recorded(attrs.evolve(field, type=given.type), [change]), []
         return field, [f"{path} is {field.type} and the data's type {given.type} is wider"]
     return field, [f"{path} is {field.type} and the data has {given.type}"]
 
 
 def _merged_nested(given: DataType, field: Field, path: str, *, merge: bool) -> tuple[Field, list[str]] | None:
-    def inner(have: DataType, want: DataType, name: str) -> tuple[DataType, list[str]]:
-        grown, problems = _merged_field(
-            Field(name=name, type=have), Field(name=name, type=want), f"{path}.", merge=merge
-        )
-        return grown.type, problems
+    def inner(have: DataType, want: DataType, name: str) -> tuple[Field, list[str]]:
+        return _merged_field(Field(name=name, type=have), Field(name=name, type=want), f"{path}.", merge=merge)
 
     if isinstance(given, ArrayType) and isinstance(field.type, ArrayType):
         element, problems = inner(given.element, field.type.element, "element")
-        return attrs.evolve(field, type=ArrayType(element, field.type.contains_null)), problems
+        array = ArrayType(element.type, field.type.contains_null)
+        return _recorded(attrs.evolve(field, type=array), _changes_below(element)), problems
     if isinstance(given, MapType) and isinstance(field.type, MapType):
         key, problems = inner(given.key, field.type.key, "key")
         value, more = inner(given.value, field.type.value, "value")
-        return attrs.evolve(field, type=MapType(key, value, field.type.value_contains_null)), problems + more
+        both = MapType(key.type, value.type, field.type.value_contains_null)
+        changes = [*_changes_below(key), *_changes_below(value)]
+        return _recorded(attrs.evolve(field, type=both), changes), problems + more
     return None
 
 
@@ -167,8 +168,22 @@ def _widens(old: DataType, new: DataType) -> bool:
     )
 
 
-def _widened(field: Field, new: DataType) -> Field:
-    changes = msgspec.json.decode(dict(field.metadata).get(TYPE_CHANGES, "[]"))
-    changes.append({"fromType": str(field.type), "toType": str(new)})
-    metadata = {**dict(field.metadata), TYPE_CHANGES: msgspec.json.encode(changes).decode()}
-    return attrs.evolve(field, type=new, metadata=tuple(metadata.items()))
+def _recorded(field: Field, changes: list[dict[str, str]]) -> Field:
+    if not changes:
+        return field
+    known = [*_changes(field), *changes]
+    metadata = {**dict(field.metadata), TYPE_CHANGES: msgspec.json.encode(known).decode()}
+    return attrs.evolve(field, metadata=tuple(metadata.items()))
+
+
+def _changes_below(inner: Field) -> list[dict[str, str]]:
+    # Elements, keys and values have no metadata of their own: the field around them tells by a path.
+    return [
+        {**change, "fieldPath": f"{inner.name}.{change['fieldPath']}" if "fieldPath" in change else inner.name}
+        for change in _changes(inner)
+    ]
+
+
+def _changes(field: Field) -> list[dict[str, str]]:
+    changes: list[dict[str, str]] = msgspec.json.decode(dict(field.metadata).get(TYPE_CHANGES, "[]"))
+    return changes

@@ -13,8 +13,8 @@ from tablespec.formats.delta.actions import AddAction, CdcAction, Line, Metadata
 from tablespec.formats.delta.adds import GROUP_TAG, INSTANT_TAG, TableShape
 from tablespec.formats.delta.mapping import MAX_COLUMN_ID, mapped
 from tablespec.formats.delta.partition_values import format_value, to_uri
-from tablespec.formats.delta.properties import check_properties, needed_features
-from tablespec.formats.delta.protocol import DEFAULT_PROTOCOL, require_upgrade_allowed, upgraded
+from tablespec.formats.delta.properties import check_properties, needed_features, used_by_schema
+from tablespec.formats.delta.protocol import DEFAULT_PROTOCOL, check_writable, require_upgrade_allowed, upgraded
 from tablespec.formats.delta.row_change import addition, removal
 from tablespec.formats.delta.row_tracking import (
     all_numbered,
@@ -39,6 +39,7 @@ STRICT_PROPERTIES = ((ROW_TRACKING, "true"), (IN_COMMIT_TIMESTAMPS, "true"))
 
 
 def creation(
+    table: str,
     schema: Schema,
     partition_columns: tuple[str, ...],
     properties: tuple[tuple[str, str], ...],
@@ -57,6 +58,7 @@ def creation(
         ProtocolAction(min_reader_version=1, min_writer_version=1),
         OPEN_FEATURES | needed_features(configuration, schema),
     )
+    check_writable(protocol, table, used_by_schema(schema))
     metadata = MetadataAction(
         id=str(uuid.uuid4()),
         schema_string=format_schema(schema),
@@ -82,6 +84,7 @@ def commit_lines(change: Change, state: DeltaState, now: int) -> list[Line]:
     lines = [_commit_info(change, state, now, configuration)]
     protocol = _protocol(change, state, needed_features(configuration, schema) | change.features)
     if protocol != state.reconciled.protocol:
+        check_writable(protocol, state.storage.url, used_by_schema(schema))
         lines.append(Line(protocol=protocol))
     if schema != state.schema or configuration != dict(state.properties):
         lines.append(Line(meta_data=_metadata(state, schema, configuration)))

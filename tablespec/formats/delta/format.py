@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import itertools
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import attrs
 from pyroaring import BitMap64
 
-from tablespec.errors import CorruptLogError, InstantNotFoundError, StorageError, TableExistsError, TableNotFoundError
+from tablespec.errors import (
+    CorruptLogError,
+    InstantNotFoundError,
+    StorageError,
+    TableExistsError,
+    TableNotFoundError,
+    TableSpecWarning,
+)
 from tablespec.expr.nodes import Predicate
 from tablespec.formats.base import (
     Change,
@@ -63,7 +71,8 @@ class DeltaFormat:
 
     storage: Storage
     check_protocol: bool = True
-    _newest: DeltaState | None = None
+    _newest: DeltaState | None = attrs.field(default=None, init=False)
+    _warned: bool = attrs.field(default=False, init=False)
 
     @classmethod
     def is_at(cls, storage: Storage) -> bool:
@@ -81,7 +90,9 @@ class DeltaFormat:
         profile: Profile = Profile.OPEN,
     ) -> DeltaFormat:
         """Make a new table; raises when one is there."""
-        lines = creation(schema, partition_columns, properties, profile, now=_now(), operation_id=operation_id)
+        lines = creation(
+            storage.url, schema, partition_columns, properties, profile, now=_now(), operation_id=operation_id
+        )
         if cls.is_at(storage) or not storage.put_if_absent(commit_path(0), encode_commit(lines)):
             raise TableExistsError(storage.url)
         return cls(storage)
@@ -198,8 +209,7 @@ class DeltaFormat:
     def check_writable(self, state: TableState, operation: str) -> None:
         """Raise when the protocol does not let this release write."""
         assert isinstance(state, DeltaState)
-        if self.check_protocol:
-            check_writable(state.protocol, self.storage.url, used_by_schema(state.schema))
+        check_writable(state.protocol, self.storage.url, used_by_schema(state.schema))
 
     def write_layout(self, state: TableState, schema: Schema) -> WriteLayout:
         """How files must be written once the columns are those of `schema`."""
@@ -262,7 +272,9 @@ class DeltaFormat:
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest state and tell how many files it lists."""
-        return write_checkpoint(self.latest(), _now()).adds
+        state = self.latest()
+        self.check_writable(state, "checkpoint")
+        return write_checkpoint(state, _now()).adds
 
     # --- inside ---
 
@@ -317,6 +329,10 @@ class DeltaFormat:
 
     def _state(self, reconciled: Reconciled, last: FileInfo) -> DeltaState:
         protocol, metadata = checked(reconciled, self.storage.url)
+        if reconciled.protocol is None and not self._warned:
+            self._warned = True
+            text = "has no protocol action; it counts as reader 1, writer 1, and the next write will say so"
+            warnings.warn(f"{self.storage.url} {text}", TableSpecWarning, stacklevel=2)
         if self.check_protocol:
             check_readable(protocol, self.storage.url)
         stamp = last.modified

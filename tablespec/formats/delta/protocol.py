@@ -16,12 +16,14 @@ WRITER_VERSION = 7
 class Feature:
     """A capability that a table may ask of its clients.
 
-    `reader` says whether readers are concerned too; `legacy` is the (reader, writer) version that implied it before features had names.
+    `reader` says whether readers are concerned too; `legacy` is the (reader, writer) version that implied it before features had names;
+    `requires` names the features without which it must not stand.
     """
 
     name: str
     reader: bool = False
     legacy: tuple[int, int] | None = None
+    requires: tuple[str, ...] = ()
     readable: bool = True
     writable: bool = True
 
@@ -45,10 +47,10 @@ FEATURES: dict[str, Feature] = {
         Feature(name="typeWidening-preview", reader=True),
         Feature(name="variantType", reader=True, writable=False),
         Feature(name="variantType-preview", reader=True, writable=False),
-        Feature(name="rowTracking"),
+        Feature(name="rowTracking", requires=("domainMetadata",)),
         Feature(name="domainMetadata"),
         Feature(name="inCommitTimestamp"),
-        Feature(name="clustering"),
+        Feature(name="clustering", requires=("domainMetadata",)),
         Feature(name="allowColumnDefaults", writable=False),
         Feature(name="materializePartitionColumns", writable=False),
         Feature(name="icebergCompatV1", writable=False),
@@ -60,8 +62,8 @@ FEATURES: dict[str, Feature] = {
     )
 }
 
-# These two may stand in a version-4 or version-6 protocol without being used, so they only stop a writer when they are.
-IMPLIED_ONLY = frozenset({"generatedColumns", "identityColumns"})
+# Old versions imply these two, so most tables that ask for them never use them; they only stop a writer when they are used.
+OFTEN_UNUSED = frozenset({"generatedColumns", "identityColumns"})
 
 DEFAULT_PROTOCOL = ProtocolAction(min_reader_version=1, min_writer_version=1)
 
@@ -95,7 +97,7 @@ def check_writable(protocol: ProtocolAction, table: str, used: frozenset[str]) -
     refused = [
         name
         for name in sorted(features_of(protocol))
-        if name not in FEATURES or (not FEATURES[name].writable and (name not in IMPLIED_ONLY or name in used))
+        if name not in FEATURES or (not FEATURES[name].writable and (name not in OFTEN_UNUSED or name in used))
     ]
     if protocol.min_writer_version > WRITER_VERSION or refused:
         raise _error(protocol, table, "written", tuple(refused))
@@ -103,12 +105,10 @@ def check_writable(protocol: ProtocolAction, table: str, used: frozenset[str]) -
 
 def upgraded(protocol: ProtocolAction, needed: frozenset[str]) -> ProtocolAction:
     """The protocol with `needed` added; versions never fall and no feature is dropped."""
-    missing = needed - features_of(protocol)
+    missing = _with_required(needed) - features_of(protocol)
     if not missing:
         return protocol
     features = features_of(protocol) | missing
-    if protocol.min_writer_version < WRITER_VERSION:
-        features = features - _unused_implied(protocol)
     for_readers = sorted(name for name in features if name in FEATURES and FEATURES[name].reader)
     named_readers = (
         any(FEATURES[name].legacy is None for name in for_readers) or protocol.min_reader_version == READER_VERSION
@@ -124,14 +124,13 @@ def upgraded(protocol: ProtocolAction, needed: frozenset[str]) -> ProtocolAction
 
 def require_upgrade_allowed(protocol: ProtocolAction, needed: frozenset[str], table: str, operation: str) -> None:
     """Raise naming the features that an upgrade would add."""
-    missing = needed - features_of(protocol)
+    missing = _with_required(needed) - features_of(protocol)
     if missing:
         raise ProtocolUpgradeNeededError(table, operation, tuple(sorted(missing)))
 
 
-def _unused_implied(protocol: ProtocolAction) -> frozenset[str]:
-    # A version-6 table implies features that this release cannot write; they were never used, or it would not have come so far.
-    return frozenset(name for name in IMPLIED_ONLY if name not in _listed(protocol.writer_features))
+def _with_required(names: frozenset[str]) -> frozenset[str]:
+    return names.union(*(FEATURES[name].requires for name in names if name in FEATURES))
 
 
 def _listed(features: tuple[str, ...] | msgspec.UnsetType | None) -> tuple[str, ...]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import attrs
 
-from tablespec.errors import CorruptLogError, TableSpecWarning
+from tablespec.errors import CorruptLogError
 from tablespec.formats.delta.actions import (
     AddAction,
     DomainMetadataAction,
@@ -94,13 +93,9 @@ def apply(state: Reconciled, commits: Iterable[tuple[int, Iterable[Line]]]) -> R
 
 
 def checked(state: Reconciled, table: str) -> tuple[ProtocolAction, MetadataAction]:
-    """The protocol and metadata of a state; without a protocol action (1, 1) is taken, with a warning."""
+    """The protocol and metadata of a state; without a protocol action (1, 1) is taken."""
     if state.metadata is None:
         raise CorruptLogError(table, f"version {state.version}", 0, "no metaData action was ever written")
-    if state.protocol is None:
-        warnings.warn(
-            f"{table} has no protocol action; it counts as reader 1, writer 1", TableSpecWarning, stacklevel=2
-        )
     return state.protocol or DEFAULT_PROTOCOL, state.metadata
 
 
