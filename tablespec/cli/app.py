@@ -53,6 +53,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -90,7 +91,10 @@ def version(*, version: Annotated[bool, typer.Option("--version", help="Say whic
 
 @app.command()
 def show(table: Url, *, as_json: AsJson = False, storage_option: StorageOption = None) -> None:
-    """The table at first sight: format, version, files, rows, bytes, partition columns, record key, properties."""
+    """The table at first sight.
+
+    Its format, version, files, rows, bytes, partition columns, record key and properties.
+    """
     with progress("reading the log"):
         document = table_facts(_open(table, storage_option))
     write(json_document(document) if as_json else facts_text(_named(document)))
@@ -110,7 +114,10 @@ def history(table: Url, *, limit: Limit = 20, as_json: AsJson = False, storage_o
 def files(
     table: Url, *, at: At = None, where: Where = None, as_json: AsJson = False, storage_option: StorageOption = None
 ) -> None:
-    """The files that hold the rows, leaving out those that cannot hold a match."""
+    """The files that hold the rows.
+
+    With --where those that cannot hold a matching row are left out.
+    """
     opened = _open(table, storage_option)
     with progress("listing files"):
         scan = opened.scan(where=where, at=at)
@@ -141,7 +148,9 @@ def read(
     more = bool(limit) and len(shown) > limit
     shown = shown[:limit] if limit else shown
     write(table_text(scan.schema.names, shown, numbers=_numbers(scan)))
-    write(f"(the first {limit} rows; --limit 0 gives all)\n" if more else f"({len(shown)} rows)\n")
+    write(
+        f"(the first {_counted(limit, 'row')}; --limit 0 gives all)\n" if more else f"({_counted(len(shown), 'row')})\n"
+    )
 
 
 @app.command()
@@ -168,8 +177,9 @@ def protocol(table: Url, *, as_json: AsJson = False, storage_option: StorageOpti
 
 @app.command()
 def fsck(table: Url, *, as_json: AsJson = False, storage_option: StorageOption = None) -> None:
-    """Whether the log can be read and its files are there in the right size.
+    """Whether the log and its files are sound.
 
+    The log can be read, and every file of the newest state is there, in the right size, with its deletion vector.
     The exit code is 0 for a sound table, 1 when something is wrong, 2 when the table cannot be opened.
     """
     opened = _open(table, storage_option)
@@ -186,10 +196,11 @@ def fsck(table: Url, *, as_json: AsJson = False, storage_option: StorageOption =
         write(json_document({"url": opened.url, **state, **counted, "problems": problem_records(problems)}))
     else:
         lines = [": ".join(filter(None, (one.path, one.message))) for one in problems]
-        verdict = f"{len(problems)} problems" if problems else "sound"
+        verdict = _counted(len(problems), "problem") if problems else "sound"
         write(
             "".join(
-                f"{as_text(line)}\n" for line in [*lines, f"{verdict}; checked {len(slices)} files of {size} bytes"]
+                f"{as_text(line)}\n"
+                for line in [*lines, f"{verdict}; checked {_counted(len(slices), 'file')} of {size} bytes"]
             )
         )
     raise typer.Exit(1 if problems else 0)
@@ -216,6 +227,10 @@ def _write_lines(scan: Scan, limit: int) -> None:
     lines = (json_line(dict(zip(names, row))) for row in rows(scan.to_batches(), limit))
     while chunk := "".join(islice(lines, _LINES_AT_ONCE)):
         write(chunk)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _numbers(scan: Scan) -> frozenset[str]:

@@ -12,6 +12,7 @@ from threading import Timer
 
 import typer
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -22,6 +23,7 @@ from tablespec.cli.cells import Json, as_text
 Advance = Callable[[], None]
 # In a pipe no line is ever cut or wrapped.
 _PIPE_WIDTH = 1 << 20
+_GAP = "   "
 
 
 def write(text: str) -> None:
@@ -60,13 +62,13 @@ def facts_text(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def table_text(headers: Sequence[str], rows: Sequence[Sequence[Json]], *, numbers: frozenset[str] = frozenset()) -> str:
-    """Rows under headers; the columns named in `numbers` are aligned on the right, and null is shown as `null`."""
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for header in headers:
-        grid.add_column(Text(as_text(header)), justify="right" if header in numbers else "left", overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(as_text(value), style="dim" if value is None else "") for value in row))
-    return _rendered(grid)
+    """Rows under headers; the columns named in `numbers` are aligned on the right, and null is shown as `null`.
+
+    Cells are wrapped to fit a terminal. In a pipe each row is one line, whatever its length.
+    """
+    right = [header in numbers for header in headers]
+    texts = [[as_text(value) for value in row] for row in (headers, *rows)]
+    return _wrapped(texts, right) if sys.stdout.isatty() else _aligned(texts, right)
 
 
 @contextmanager
@@ -99,6 +101,27 @@ def progress(label: str, total: int | None = None) -> Iterator[Advance]:
 
 def _nothing() -> None:
     """Stands in for a bar that is not shown."""
+
+
+def _wrapped(texts: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for header, is_right in zip(texts[0], right):
+        grid.add_column(Text(header), justify="right" if is_right else "left", overflow="fold")
+    for row in texts[1:]:
+        grid.add_row(*map(Text, row))
+    return _rendered(grid)
+
+
+def _aligned(texts: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+    widths = [max(map(cell_len, column)) for column in zip(*texts)]
+    rule = "─" * (sum(widths) + len(_GAP) * (len(widths) - 1))
+    lines = [_GAP.join(map(_padded, row, widths, right)).rstrip() for row in texts]
+    return "".join(f"{line}\n" for line in (lines[0], rule, *lines[1:]))
+
+
+def _padded(text: str, width: int, is_right: bool) -> str:
+    room = " " * (width - cell_len(text))
+    return room + text if is_right else text + room
 
 
 def _rendered(grid: Table) -> str:
