@@ -24,6 +24,11 @@ class Isolation(enum.Enum):
 BOTH = frozenset(Isolation)
 
 
+def isolation_of(name: str) -> Isolation:
+    """The level of that name; the strictest where there is none of it."""
+    return next((level for level in Isolation if level.value == name), Isolation.SERIALIZABLE)
+
+
 @attrs.frozen(kw_only=True)
 class Rule:
     """A reason why a change must not follow a commit that it did not know of."""

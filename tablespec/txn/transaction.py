@@ -13,7 +13,7 @@ import attrs
 from tablespec.errors import CommitConflictError, CommitRetriesExhaustedError, TableSpecError, TableSpecWarning
 from tablespec.formats.base import Change, Committed, Lost, TableState, WritableFormat
 from tablespec.model.instant import Instant
-from tablespec.txn.conflict import Isolation, conflict
+from tablespec.txn.conflict import conflict, isolation_of
 
 ISOLATION = "delta.isolationLevel"
 
@@ -68,7 +68,7 @@ def _housekeeping(format_: WritableFormat, instant: Instant) -> None:
 def _rebased(format_: WritableFormat, change: Change, state: TableState) -> TableState:
     """The newest state, once nothing that happened since `state` stands against the change."""
     newest = format_.latest()
-    isolation = Isolation(newest.properties.get(ISOLATION, Isolation.SERIALIZABLE.value))
+    isolation = isolation_of(newest.properties.get(ISOLATION, ""))
     for winner in format_.commits_after(state.instant.version):
         rule = conflict(change, winner, isolation)
         if rule is not None:

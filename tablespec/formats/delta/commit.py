@@ -11,9 +11,9 @@ from tablespec.errors import InvalidSchemaError, UnsupportedTableError
 from tablespec.formats.base import Change, NewFile, Profile, ReadsNothing
 from tablespec.formats.delta.actions import AddAction, CdcAction, Line, MetadataAction, ProtocolAction, TxnAction
 from tablespec.formats.delta.adds import GROUP_TAG, INSTANT_TAG, TableShape
-from tablespec.formats.delta.mapping import MAX_COLUMN_ID, mapped
+from tablespec.formats.delta.mapping import MAX_COLUMN_ID, keeping_names, mapped
 from tablespec.formats.delta.partition_values import format_value, to_uri
-from tablespec.formats.delta.properties import check_properties, needed_features, used_by_schema
+from tablespec.formats.delta.properties import check_change, check_properties, needed_features, used_by_schema
 from tablespec.formats.delta.protocol import DEFAULT_PROTOCOL, check_writable, require_upgrade_allowed, upgraded
 from tablespec.formats.delta.row_change import addition, removal
 from tablespec.formats.delta.row_tracking import (
@@ -75,12 +75,12 @@ def commit_lines(change: Change, state: DeltaState, now: int) -> list[Line]:
     """The next commit of a table."""
     version = state.instant.version + 1
     configuration = dict(state.properties if change.properties is None else change.properties)
-    check_properties(configuration)
+    check_change(state.properties, configuration)
     if change.revised:
         configuration = {**configuration, DELETION_VECTORS: "true"}
     configuration = _enabled(configuration, state, version, now)
     schema = state.schema if change.schema is None else change.schema
-    schema, configuration = with_mapping(schema, configuration)
+    schema, configuration = with_mapping(schema, configuration, mode_before=state.mapping_mode)
     lines = [_commit_info(change, state, now, configuration)]
     protocol = _protocol(change, state, needed_features(configuration, schema) | change.features)
     if protocol != state.reconciled.protocol:
@@ -189,12 +189,14 @@ def _enabled(configuration: dict[str, str], state: DeltaState, version: int, now
             "delta.inCommitTimestampEnablementVersion": str(version),
             "delta.inCommitTimestampEnablementTimestamp": str(now),
         }
-    if _switched_on(ROW_TRACKING, configuration, state) and not all_numbered(state):
+    if not _switched_on(ROW_TRACKING, configuration, state):
+        return configuration
+    if not all_numbered(state):
         way_out = "enable it with Spark, which numbers their rows first"
         raise UnsupportedTableError(
             state.storage.url, "files without row ids while row tracking is switched on", way_out
         )
-    return configuration
+    return {**dict(hidden_column_properties()), **configuration}
 
 
 def _switched_on(name: str, configuration: dict[str, str], state: DeltaState) -> bool:
@@ -205,10 +207,12 @@ def _metadata(state: DeltaState, schema: Schema, configuration: dict[str, str]) 
     return msgspec.structs.replace(state.metadata, schema_string=format_schema(schema), configuration=configuration)
 
 
-def with_mapping(schema: Schema, configuration: dict[str, str]) -> tuple[Schema, dict[str, str]]:
+def with_mapping(schema: Schema, configuration: dict[str, str], mode_before: str = "") -> tuple[Schema, dict[str, str]]:
     """The schema with ids and physical names for all columns, where the table maps its columns."""
     if configuration.get(MAPPING_MODE, "none") == "none":
         return schema, configuration
+    if mode_before == "none":
+        schema = keeping_names(schema)
     schema, greatest = mapped(schema, int(configuration.get(MAX_COLUMN_ID, "0")))
     return schema, {**configuration, MAX_COLUMN_ID: str(greatest)}
 

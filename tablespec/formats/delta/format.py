@@ -50,7 +50,7 @@ from tablespec.formats.delta.log import (
     segment,
 )
 from tablespec.formats.delta.partition_values import HiveFolders
-from tablespec.formats.delta.properties import used_by_schema
+from tablespec.formats.delta.properties import checkpoint_interval, file_bytes, used_by_schema
 from tablespec.formats.delta.protocol import check_readable, check_writable, features_of
 from tablespec.formats.delta.replay import EMPTY, Reconciled, apply, checked, from_checkpoint
 from tablespec.formats.delta.row_change import live_files, revise
@@ -60,8 +60,6 @@ from tablespec.model.schema import Schema
 from tablespec.storage.store import FileInfo, Storage
 
 ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
-CHECKPOINT_INTERVAL = "delta.checkpointInterval"
-TARGET_FILE_SIZE = "delta.targetFileSize"
 _READERS = 8
 
 
@@ -219,7 +217,7 @@ class DeltaFormat:
             partition_columns=state.partition_columns,
             stats_leaves=tuple(leaf.path for leaf in indexed_leaves(shape)),
             naming=HiveFolders(shape.partition_fields),
-            file_bytes=int(state.properties.get(TARGET_FILE_SIZE, str(256 << 20))),
+            file_bytes=file_bytes(state.properties),
             row_id_column=state.properties.get(ROW_ID_COLUMN, ""),
             row_commit_version_column=state.properties.get(ROW_COMMIT_VERSION_COLUMN, ""),
         )
@@ -266,8 +264,7 @@ class DeltaFormat:
 
     def after_commit(self, instant: Instant) -> None:
         """Write a checkpoint when the interval of the table asks for one."""
-        interval = int(self.latest().properties.get(CHECKPOINT_INTERVAL, "10"))
-        if instant.version and instant.version % interval == 0:
+        if instant.version and instant.version % checkpoint_interval(self.latest().properties) == 0:
             self.checkpoint()
 
     def checkpoint(self) -> int:

@@ -22,6 +22,27 @@ def mapped(
     return Schema(tuple(counter.field(field) for field in schema)), counter.greatest
 
 
+def keeping_names(schema: Schema) -> Schema:
+    """The schema whose fields, at every depth, have their names as physical names: what files know that were never mapped."""
+    return Schema(tuple(_keeping(field) for field in schema))
+
+
+def _keeping(field: Field) -> Field:
+    return attrs.evolve(field, physical_name=field.name, type=_keeping_below(field.type))
+
+
+def _keeping_below(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(_keeping(field) for field in fields))
+        case ArrayType(element, contains_null):
+            return ArrayType(_keeping_below(element), contains_null)
+        case MapType(key, value, value_contains_null):
+            return MapType(_keeping_below(key), _keeping_below(value), value_contains_null)
+        case _:
+            return data_type
+
+
 @attrs.define
 class _Counter:
     greatest: int

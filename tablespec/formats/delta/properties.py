@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -14,7 +15,7 @@ CONSTRAINT = "delta.constraints."
 INVARIANT = "delta.invariants"
 TYPE_CHANGES = "delta.typeChanges"
 
-# A property that, set to that value, asks for features; "*" stands for any value.
+# A property that, set to that value, asks for features.
 PROPERTY_FEATURES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("delta.appendOnly", "true", ("appendOnly",)),
     ("delta.enableChangeDataFeed", "true", ("changeDataFeed",)),
@@ -42,7 +43,21 @@ _BOOLEANS = (
     "delta.enableTypeWidening",
     "tablespec.topLevelActions",
 )
-_POSITIVE = ("delta.checkpointInterval", "delta.targetFileSize")
+# What the format writes itself; another value would make files or row ids unreadable.
+_KEPT = frozenset(
+    {
+        "delta.columnMapping.maxColumnId",
+        "delta.inCommitTimestampEnablementVersion",
+        "delta.inCommitTimestampEnablementTimestamp",
+        "delta.rowTracking.materializedRowIdColumnName",
+        "delta.rowTracking.materializedRowCommitVersionColumnName",
+    }
+)
+_MAPPING_MODE = "delta.columnMapping.mode"
+_INTERVAL = "delta.checkpointInterval"
+_FILE_SIZE = "delta.targetFileSize"
+_BYTES = re.compile(r"([0-9]+)\s*([kmgt]?)b?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
@@ -52,8 +67,32 @@ def check_properties(properties: Mapping[str, str]) -> None:
             raise InvalidPropertyError(name, value, "true or false")
         if name in _CHOICES and value not in _CHOICES[name]:
             raise InvalidPropertyError(name, value, " or ".join(_CHOICES[name]))
-        if name in _POSITIVE and not (value.isdigit() and int(value) > 0):
+        if name == _INTERVAL and not _whole_number(value):
             raise InvalidPropertyError(name, value, "a whole number above zero")
+        if name == _FILE_SIZE and not _bytes(value):
+            raise InvalidPropertyError(name, value, "a number of bytes, such as 134217728 or 128mb")
+
+
+def check_change(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Raise for new values that make no sense, or by which what was written would not be found any more."""
+    changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    check_properties({name: after[name] for name in changed if name in after})
+    for name in changed:
+        if name in _KEPT:
+            raise InvalidPropertyError(name, after.get(name, ""), "no change, since the format keeps it itself")
+    old, new = (properties.get(_MAPPING_MODE, "none") for properties in (before, after))
+    if new not in (old, "name") or (old == "id" and new != old):
+        raise InvalidPropertyError(_MAPPING_MODE, new, f"{old}: the files that are there would lose their columns")
+
+
+def checkpoint_interval(properties: Mapping[str, str]) -> int:
+    """After how many commits a checkpoint is due."""
+    return _whole_number(properties.get(_INTERVAL, "")) or 10
+
+
+def file_bytes(properties: Mapping[str, str]) -> int:
+    """How large data files should become."""
+    return _bytes(properties.get(_FILE_SIZE, "")) or 256 << 20
 
 
 def needed_features(properties: Mapping[str, str], schema: Schema) -> frozenset[str]:
@@ -89,6 +128,15 @@ def constraints_of(properties: Mapping[str, str], schema: Schema) -> tuple[tuple
         if isinstance(invariant, str):
             checks.append((f"of column {field.name}", _invariant_text(invariant)))
     return tuple(checks)
+
+
+def _whole_number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _bytes(text: str) -> int:
+    found = _BYTES.fullmatch(text)
+    return int(found[1]) * _UNITS[found[2].lower()] if found else 0
 
 
 def _invariant_text(text: str) -> str:
