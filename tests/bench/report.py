@@ -162,4 +162,5 @@ def _subject(cell: Cell) -> str:
 
 
 def _said(ratio: float, peer: str) -> str:
-    return f"{ratio:.1f}x faster than {CALLS[peer]}" if ratio >= 1 else f"{1 / ratio:.1f}x slower than {CALLS[peer]}"
+    times, word = (ratio, "faster") if ratio >= 1 else (1 / ratio, "slower")
+    return f"{times:.{1 if times >= 2 else 2}f}x {word} than {CALLS[peer]}"
