@@ -385,3 +385,17 @@ class ReadOnlyFormatError(TableSpecError):
         return (
             f"{self.operation} is not supported on {self.table}: {self.format} tables can only be read by this release"
         )
+
+
+@attrs.define
+class FullTableChangeError(TableSpecError):
+    """An operation would change every row and nobody said that it should."""
+
+    table: str
+    operation: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.operation} on {self.table} has no condition, or one that is always true, and would change every row; "
+            "say allow_full_table=True if that is meant"
+        )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from tablespec.arrow.stream import ArrowStream
+from tablespec.expr.nodes import Predicate
 from tablespec.formats.base import HistoryEntry, TableFormat, TableInfo
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import ReadingMode, ReadOptimized, Snapshot
@@ -17,6 +18,9 @@ from tablespec.read.slice_reader import FileSliceReader
 from tablespec.txn.transaction import Retries
 from tablespec.write import alter
 from tablespec.write.append import Appended, append, writable
+from tablespec.write.delete import delete
+from tablespec.write.row_change import ChangeResult, Strategy
+from tablespec.write.runner import Runner, Threads
 
 
 @attrs.frozen
@@ -107,6 +111,20 @@ class Table:
             transaction=transaction,
             auto_upgrade=auto_upgrade,
             retries=retries,
+        )
+
+    def delete(
+        self,
+        predicate: Predicate | str | None,
+        *,
+        allow_full_table: bool = False,
+        strategy: Strategy | None = None,
+        runner: Runner = Threads(),
+        retries: Retries = Retries(),
+    ) -> ChangeResult:
+        """Delete the rows for which the predicate is true."""
+        return delete(
+            self.format, predicate, allow_full_table=allow_full_table, strategy=strategy, runner=runner, retries=retries
         )
 
     def set_properties(self, properties: Mapping[str, str | None], *, auto_upgrade: bool = True) -> Instant:

@@ -20,8 +20,13 @@ from tablespec.arrow.convert import relabelled
 from tablespec.arrow.schema import stored_field
 from tablespec.arrow.stats import file_stats
 from tablespec.formats.base import NewFile, WriteLayout
+from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
+
+GROUP = "_group"
+CHANGE_TYPE = "_change_type"
+_EXTRAS = (ROW_ID, ROW_COMMIT_VERSION, CHANGE_TYPE)
 
 
 @attrs.frozen(kw_only=True)
@@ -37,7 +42,7 @@ def write_files(
     storage: Storage, layout: WriteLayout, batches: Iterator[pa.RecordBatch], buffers: Buffers = Buffers()
 ) -> tuple[NewFile, ...]:
     """Write rows in the columns of the table into new files; when anything fails, no file is left behind."""
-    writer = _Writer(storage, layout, buffers)
+    writer = FileWriter(storage, layout, buffers)
     try:
         for batch in batches:
             writer.write(batch)
@@ -75,12 +80,21 @@ def _run_starts(keys: pa.RecordBatch) -> list[int]:
     return sorted(starts)
 
 
+@attrs.frozen
+class _Place:
+    """Which file a row goes to: one for each partition, file group and set of columns."""
+
+    values: tuple[object, ...]
+    group: str
+    extras: tuple[str, ...]
+
+
 @attrs.define(eq=False)
 class _OpenFile:
     """A file being written, and the rows that wait for it."""
 
     path: str
-    values: tuple[object, ...]
+    place: _Place
     group: str
     sink: BinaryIO
     writer: pq.ParquetWriter
@@ -91,64 +105,77 @@ class _OpenFile:
 
 
 @attrs.define(eq=False)
-class _Writer:
+class FileWriter:
+    """Writes rows into new files, one or more a partition.
+
+    Besides the columns of the table a batch may have hidden ones (row ids, commit versions, the type of a change), which are
+    stored, and `_group`, which says to which file group a row belongs; rows without one make new groups.
+    """
+
     storage: Storage
     layout: WriteLayout
-    buffers: Buffers
-    open: dict[tuple[object, ...], _OpenFile] = attrs.field(factory=dict)
-    done: list[NewFile] = attrs.field(factory=list)
-    waiting_bytes: int = 0
+    buffers: Buffers = Buffers()
+    folder: str = ""
+    _open: dict[_Place, _OpenFile] = attrs.field(factory=dict, init=False)
+    _done: list[NewFile] = attrs.field(factory=list, init=False)
+    _waiting_bytes: int = attrs.field(default=0, init=False)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        for values, rows in by_partition(batch, self.layout.partition_columns):
-            file = self.open.pop(values, None) or self._new(values)
-            self.open[values] = file
-            stored = _stored(rows, self.layout)
+        """Take rows."""
+        hidden = [name for name in batch.schema.names if name not in self.layout.schema]
+        extras, grouped = tuple(name for name in hidden if name in _EXTRAS), GROUP in hidden
+        keys = (*self.layout.partition_columns, GROUP) if grouped else self.layout.partition_columns
+        for values, rows in by_partition(batch, keys):
+            place = _Place(values[:-1], str(values[-1]), extras) if grouped else _Place(values, "", extras)
+            file = self._open.pop(place, None) or self._new(place)
+            self._open[place] = file
+            stored = _stored(rows, self.layout, extras)
             size = stored.nbytes
             file.waiting.append(stored)
             file.waiting_bytes += size
-            self.waiting_bytes += size
+            self._waiting_bytes += size
             if file.waiting_bytes >= self.buffers.row_group_bytes:
                 self._flush(file)
             if file.sink.tell() >= self.layout.file_bytes:
-                self._close(values)
+                self._close(place)
             self._relieve()
 
     def finish(self) -> tuple[NewFile, ...]:
-        for values in list(self.open):
-            self._close(values)
-        return tuple(self.done)
+        """Close all files and tell what was written."""
+        for place in list(self._open):
+            self._close(place)
+        return tuple(self._done)
 
     def abort(self) -> None:
-        for file in self.open.values():
+        """Leave nothing behind."""
+        for file in self._open.values():
             _discard(file)
-        for written in self.done:
+        for written in self._done:
             self.storage.delete(written.path)
 
     def _relieve(self) -> None:
-        if self.waiting_bytes >= self.buffers.waiting_bytes:
-            self._flush(max(self.open.values(), key=lambda file: file.waiting_bytes))
-        while len(self.open) > self.buffers.open_files:
+        if self._waiting_bytes >= self.buffers.waiting_bytes:
+            self._flush(max(self._open.values(), key=lambda file: file.waiting_bytes))
+        while len(self._open) > self.buffers.open_files:
             # The one that was written to longest ago; more rows of its partition go to another file.
-            self._close(next(iter(self.open)))
+            self._close(next(iter(self._open)))
 
-    def _new(self, values: tuple[object, ...]) -> _OpenFile:
-        group = str(uuid.uuid4())
-        folder = self.layout.naming.folder(values)
-        path = f"{folder}/{group}.parquet" if folder else f"{group}.parquet"
+    def _new(self, place: _Place) -> _OpenFile:
+        name = str(uuid.uuid4())
+        parts = (self.folder, self.layout.naming.folder(place.values), f"{name}.parquet")
+        path = "/".join(part for part in parts if part)
         sink = self.storage.create(path)
         footers: list[pq.FileMetaData] = []
-        schema = pa.schema([stored_field(field) for field in _stored_columns(self.layout).fields])
         writer = pq.ParquetWriter(
             sink,
-            schema,
+            pa.schema(_stored_fields(self.layout, place.extras)),
             compression="snappy",
             version="2.6",
             metadata_collector=footers,
             store_schema=False,
             coerce_timestamps="us",
         )
-        return _OpenFile(path, values, group, sink, writer, footers)
+        return _OpenFile(path, place, place.group or name, sink, writer, footers)
 
     def _flush(self, file: _OpenFile) -> None:
         if not file.waiting:
@@ -158,11 +185,11 @@ class _Writer:
             if path not in file.with_nan and _has_nan(rows, path):
                 file.with_nan.add(path)
         file.writer.write_table(rows, row_group_size=rows.num_rows)
-        self.waiting_bytes -= file.waiting_bytes
+        self._waiting_bytes -= file.waiting_bytes
         file.waiting, file.waiting_bytes = [], 0
 
-    def _close(self, values: tuple[object, ...]) -> None:
-        file = self.open.pop(values)
+    def _close(self, place: _Place) -> None:
+        file = self._open.pop(place)
         try:
             self._flush(file)
             file.writer.close()
@@ -171,14 +198,13 @@ class _Writer:
         except BaseException:
             _discard(file)
             raise
-        stats = file_stats(file.footers[0], self.layout.stats_leaves, frozenset(file.with_nan))
-        self.done.append(
+        self._done.append(
             NewFile(
                 path=file.path,
                 size=size,
                 modified=time.time_ns() // 1_000_000,
-                partition_values=file.values,
-                stats=stats,
+                partition_values=place.values,
+                stats=file_stats(file.footers[0], self.layout.stats_leaves, frozenset(file.with_nan)),
                 group=file.group,
             )
         )
@@ -193,12 +219,20 @@ def _stored_columns(layout: WriteLayout) -> Schema:
     return Schema(tuple(field for field in layout.schema if field.name not in layout.partition_columns))
 
 
-def _stored(batch: pa.RecordBatch, layout: WriteLayout) -> pa.RecordBatch:
+def _stored_fields(layout: WriteLayout, extras: tuple[str, ...]) -> list[pa.Field]:
+    hidden = {
+        ROW_ID: pa.field(layout.row_id_column, pa.int64()),
+        ROW_COMMIT_VERSION: pa.field(layout.row_commit_version_column, pa.int64()),
+        CHANGE_TYPE: pa.field(CHANGE_TYPE, pa.string()),
+    }
+    return [*(stored_field(field) for field in _stored_columns(layout)), *(hidden[name] for name in extras)]
+
+
+def _stored(batch: pa.RecordBatch, layout: WriteLayout, extras: tuple[str, ...]) -> pa.RecordBatch:
     """The columns that files hold, under their physical names."""
-    fields = [stored_field(field) for field in _stored_columns(layout)]
-    columns = [
-        relabelled(batch.column(field.name), stored.type) for field, stored in zip(_stored_columns(layout), fields)
-    ]
+    fields = _stored_fields(layout, extras)
+    names = (*_stored_columns(layout).names, *extras)
+    columns = [relabelled(batch.column(name), stored.type) for name, stored in zip(names, fields)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
