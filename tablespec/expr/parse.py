@@ -99,12 +99,12 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.Parameter: "a parameter",
     exp.Star: "*",
 }
-_NO_COLUMN = "a condition or function where a column must stand"
 
 
 def parse(text: str) -> Predicate:
     """The predicate that SQL text writes, not yet bound to any schema.
 
+    Names may be quoted as in Spark or as in DuckDB: `a b` or "a b"; text stands in single quotes.
     Columns stand on the left of values. Numbers are kept exactly, those with a point or an exponent as decimals. LIKE
     becomes the text test that it is. Raises InvalidPredicateError for text that is no condition, and
     UnsupportedOperatorError for SQL that predicates cannot say.
@@ -218,7 +218,8 @@ def _operand(node: exp.Expr, text: str) -> Operand:
 def _column(node: exp.Expr, text: str) -> Column:
     inner = node.unnest()
     if not isinstance(inner, exp.Column | exp.Dot):
-        raise _unsupported(text, _name(inner) if type(inner) in _NAMES else _NO_COLUMN)
+        constant = isinstance(inner, exp.Literal | exp.Boolean | exp.Null | exp.HexString)
+        raise _unsupported(text, "a value where a column must stand" if constant else _name(inner))
     parts = inner.parts
     if not all(isinstance(part, exp.Identifier) for part in parts):
         raise _unsupported(text, _name(next(part for part in parts if not isinstance(part, exp.Identifier))))

@@ -24,7 +24,7 @@ def batch(*facts: tuple[float | None, float | None, str | None]) -> pa.RecordBat
     return pa.RecordBatch.from_pylist([dict(zip(("x", "y", "s"), fact)) for fact in facts], schema=arrow_schema(FACTS))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(predicates(), st.lists(rows(), max_size=4))
 def test_every_row_gets_the_truth_value_that_sql_gives_it(predicate: Predicate, data: list[Row]) -> None:
     given_rows = pa.RecordBatch.from_pylist(data, schema=arrow_schema(SCHEMA))
