@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import attrs
 import pyarrow as pa
@@ -36,6 +37,8 @@ from tablespec.write.check import constraints
 from tablespec.write.data_file import GROUP, FileWriter
 from tablespec.write.merge_sink import ChangeTarget, Fragment, joined
 from tablespec.write.runner import Runner, Threads
+
+_Task = TypeVar("_Task")
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
 MERGE_ON_READ = "tablespec.mergeOnRead"
@@ -295,7 +298,7 @@ def _result(
 
 
 def run_all(
-    handle: ChangeHandle, function: Callable[[object], Sequence[Fragment]], tasks: Sequence[object], runner: Runner
+    handle: ChangeHandle, function: Callable[[_Task], Sequence[Fragment]], tasks: Sequence[_Task], runner: Runner
 ) -> tuple[Fragment, ...]:
     """Run tasks and gather their fragments; when one fails, what the others wrote is removed."""
     fragments: list[Fragment] = []

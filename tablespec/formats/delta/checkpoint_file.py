@@ -1,0 +1,161 @@
+"""One Parquet file of a checkpoint, opened: what its footer tells, and which of its row groups a predicate needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Self
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablespec.arrow.parquet import open_parquet
+from tablespec.arrow.schema import arrow_type
+from tablespec.arrow.verdict import ColumnBounds, verdicts
+from tablespec.errors import CorruptLogError
+from tablespec.expr.nodes import TRUE, Predicate
+from tablespec.formats.delta.adds import TableShape, widened
+from tablespec.formats.delta.stats_json import Leaf
+from tablespec.storage.store import Storage
+
+# A leaf that is never null when its action is there.
+MARKS = {
+    "protocol": "protocol.minReaderVersion",
+    "metaData": "metaData.id",
+    "txn": "txn.appId",
+    "domainMetadata": "domainMetadata.domain",
+    "sidecar": "sidecar.path",
+    "add": "add.path",
+    "remove": "remove.path",
+}
+
+
+@attrs.frozen(slots=False, eq=False)
+class CheckpointFile:
+    """A checkpoint file; the footer is looked at once."""
+
+    file: pq.ParquetFile
+
+    @classmethod
+    def open(cls, storage: Storage, path: str, footer: pq.FileMetaData | None = None) -> CheckpointFile:
+        """The file at `path`; a footer that was read before is not read again."""
+        try:
+            return cls(open_parquet(storage, path, footer))
+        except FileNotFoundError as error:
+            raise CorruptLogError(storage.url, path, 0, "the file of this checkpoint is missing") from error
+        except pa.ArrowInvalid as error:
+            raise CorruptLogError(storage.url, path, 0, f"the checkpoint cannot be read ({error})") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.file.close()
+
+    @cached_property
+    def leaves(self) -> dict[str, int]:
+        """The leaf columns by their dotted paths."""
+        schema = self.file.schema
+        return {schema.column(index).path: index for index in range(self.file.metadata.num_columns)}
+
+    @cached_property
+    def add_type(self) -> pa.StructType:
+        """The Arrow type of the adds."""
+        return self.file.schema_arrow.field("add").type
+
+    def has(self, action: str) -> bool:
+        """Whether the file has a column for an action."""
+        return MARKS[action] in self.leaves
+
+    def groups_with(self, action: str) -> list[int]:
+        """The row groups in which an action may stand, as far as the footer can tell."""
+        leaf = self.leaves[MARKS[action]]
+        return [group for group in range(self.file.metadata.num_row_groups) if self.present(group, leaf) != 0]
+
+    def rows(self, group: int) -> int:
+        """The number of rows of a row group."""
+        return int(self.file.metadata.row_group(group).num_rows)
+
+    def present(self, group: int, leaf: int) -> int | None:
+        """How many values of a leaf column are not null in a row group, or None when the footer does not say."""
+        metadata = self.file.metadata.row_group(group)
+        statistics = metadata.column(leaf).statistics
+        if statistics is None or not statistics.has_null_count:
+            return None
+        return int(metadata.num_rows - statistics.null_count)
+
+    def filled(self, group: int, column: str) -> bool:
+        """Whether a column has values in a row group, as far as the footer can tell."""
+        indexes = [index for path, index in self.leaves.items() if path == column or path.startswith(f"{column}.")]
+        return any(self.present(group, index) != 0 for index in indexes)
+
+    def read(self, group: int, columns: Sequence[str]) -> pa.StructArray:
+        """The adds of a whole row group with some of their members."""
+        table = self.file.read_row_group(group, columns=list(columns), use_threads=False)
+        return table.column("add").combine_chunks()
+
+    def partition_source(self, leaf: Leaf) -> str:
+        """The column to take a partition value from: the typed one where it has the right type."""
+        index = self.add_type.get_field_index("partitionValues_parsed")
+        parsed = self.add_type.field(index).type if index >= 0 else None
+        name = leaf.path[0]
+        usable = (
+            parsed is not None
+            and parsed.get_field_index(name) >= 0
+            and parsed.field(name).type == arrow_type(leaf.type)
+        )
+        return f"add.partitionValues_parsed.{name}" if usable else "add.partitionValues"
+
+    def chosen_groups(self, predicate: Predicate, shape: TableShape) -> Sequence[int]:
+        """The row groups that may hold an add that may match."""
+        groups = self.groups_with("add")
+        if predicate == TRUE or not groups:
+            return groups
+        present = [self.present(group, self.leaves["add.path"]) for group in groups]
+        rows = pa.array([1 if count is None else count for count in present], pa.int64())
+
+        def bounds_of(path: tuple[str, ...]) -> ColumnBounds | None:
+            return self._bounds(shape.leaf(path), groups, present, partition=path[0] in shape.partition_columns)
+
+        may_match, _ = verdicts(predicate, bounds_of, rows, len(groups))
+        return [group for group, chosen in zip(groups, may_match.to_pylist()) if chosen]
+
+    def _bounds(
+        self, leaf: Leaf, groups: Sequence[int], present: Sequence[int | None], *, partition: bool
+    ) -> ColumnBounds | None:
+        """Bounds over all adds of each row group; unknown where an add lacks them. Null is a partition value of its own."""
+        kinds = ("partitionValues_parsed",) * 2 if partition else ("stats_parsed.minValues", "stats_parsed.maxValues")
+        indexes = [self.leaves.get(f"add.{kind}.{'.'.join(leaf.path)}") for kind in kinds]
+        if indexes[0] is None or indexes[1] is None:
+            return None
+        lows: list[object] = []
+        highs: list[object] = []
+        counts: list[int | None] = []
+        for group, adds in zip(groups, present):
+            low, high, missing = self._range(group, indexes[0], indexes[1], adds)
+            usable = missing is not None and (partition or missing == 0)
+            lows.append(low if usable else None)
+            highs.append(high if usable else None)
+            counts.append(missing if partition else None)
+        try:
+            wanted = arrow_type(leaf.type)
+            high_array = widened(pa.array(highs, wanted), leaf.type)
+            return ColumnBounds(pa.array(lows, wanted), high_array, pa.array(counts, pa.int64()))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            return None
+
+    def _range(self, group: int, low: int, high: int, adds: int | None) -> tuple[object, object, int | None]:
+        """The least and the greatest value of two leaf columns in a row group, and how many adds lack one of them."""
+        metadata = self.file.metadata.row_group(group)
+        least, greatest = metadata.column(low).statistics, metadata.column(high).statistics
+        counts = [self.present(group, index) for index in (low, high)]
+        if adds is None or None in counts:
+            return None, None, None
+        missing = adds - min(count for count in counts if count is not None)
+        if missing < adds and not (least.has_min_max and greatest.has_min_max):
+            return None, None, None
+        return least.min, greatest.max, missing
