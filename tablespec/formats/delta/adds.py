@@ -309,8 +309,10 @@ def _leaf(statistics: pa.StructArray, kind: str, path: tuple[str, ...]) -> pa.Ar
 def _lookup(maps: pa.MapArray, key: str) -> pa.Array:
     """The value under `key` in each map; null where there is none."""
     count = len(maps)
-    keys, items = maps.keys, maps.items
-    if count and not maps.null_count and not maps.offset and len(keys) and len(keys) % count == 0:
+    start, end = (maps.offsets[index].as_py() for index in (0, count))
+    # The keys and items of a slice are those of the whole array.
+    keys, items = (flat.slice(start, end - start) for flat in (maps.keys, maps.items))
+    if count and not maps.null_count and len(keys) and len(keys) % count == 0:
         # As a rule every map has the same keys in the same order: then they are a matrix, and a column of it is quickly had.
         width = len(keys) // count
         first = keys.slice(0, width)

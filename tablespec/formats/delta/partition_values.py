@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 import attrs
 
-from tablespec.errors import CorruptLogError
+from tablespec.errors import CorruptLogError, TypeMismatchError
+from tablespec.formats.delta.numbers import as_decimal, as_integer
 from tablespec.model.schema import DataType, DecimalType, Field, Primitive
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
@@ -54,10 +55,9 @@ class HiveFolders:
     fields: tuple[Field, ...]
 
     def folder(self, values: tuple[object, ...]) -> str:
-        """The folder of a partition."""
+        """The folder of a partition; raises TypeMismatchError for bytes that are no text, which no log can hold."""
         return folder(
-            self.fields,
-            {field.stored_name: format_value(value, field.type) for field, value in zip(self.fields, values)},
+            self.fields, {field.stored_name: _text(value, field) for field, value in zip(self.fields, values)}
         )
 
 
@@ -76,18 +76,25 @@ def to_uri(path: str) -> str:
     return quote(path, safe="/=:,@+!$&'()*;~-._")
 
 
+def _text(value: object, field: Field) -> str | None:
+    try:
+        return format_value(value, field.type)
+    except UnicodeDecodeError as error:
+        raise TypeMismatchError(field.name, "binary in a partition column", f"{value!r}, which is not UTF-8") from error
+
+
 def _folder_value(text: str | None) -> str:
     return NULL_FOLDER if text is None or text == "" else escape(text)
 
 
 def _parse(text: str, data_type: DataType) -> object:
     if isinstance(data_type, DecimalType):
-        return Decimal(text).quantize(Decimal(1).scaleb(-data_type.scale))
+        return as_decimal(Decimal(text), data_type)
     match str(data_type):
         case "string":
             return text
         case "byte" | "short" | "integer" | "long":
-            return int(text)
+            return as_integer(int(text), data_type)
         case "float" | "double":
             return float(text)
         case "boolean":

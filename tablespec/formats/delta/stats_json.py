@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 
 from tablespec.arrow.schema import arrow_type
 from tablespec.errors import TableSpecWarning
-from tablespec.model.schema import DataType, DecimalType
+from tablespec.formats.delta.numbers import as_decimal, as_integer
+from tablespec.model.schema import INTEGRAL, LONG, DataType, DecimalType
 from tablespec.model.stats import FileStats
 
 _V = TypeVar("_V")
 
 PREFIX_CHARACTERS = 32
-# The greatest character: no string that starts with the kept prefix sorts after prefix + this.
+# The greatest character: put behind a prefix it sorts after every string that goes on with another one.
 TIE_BREAKER = "\U0010ffff"
 
 # Types with bounds in statistics; the others only have a null count.
@@ -33,6 +34,9 @@ _BOUNDED = frozenset(
     {"byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz"}
 )
 _AS_TEXT = frozenset({"string", "date", "timestamp", "timestamp_ntz"})
+
+# Decimals have more digits than floating-point numbers.
+_EXACT = msgspec.json.Decoder(float_hook=Decimal)
 
 
 class Parts(enum.Enum):
@@ -90,7 +94,7 @@ def format_stats(stats: FileStats, types: Mapping[tuple[str, ...], DataType], *,
     for column in stats.columns:
         if column.null_count is not None:
             _put(null_counts, column.path, column.null_count)
-        if column.min is not None and column.max is not None and is_bounded(types[column.path]):
+        if _writable(column.min) and _writable(column.max) and is_bounded(types[column.path]):
             _put(minimums, column.path, _lower(column.min))
             _put(maximums, column.path, _upper(column.max))
     document: dict[str, object] = {"numRecords": stats.rows}
@@ -188,7 +192,7 @@ def _parse_one_by_one(
     rows, unreadable = [], 0
     for text in texts:
         try:
-            document = None if text is None else msgspec.json.decode(text)
+            document = None if text is None else _EXACT.decode(text)
         except msgspec.DecodeError:
             document = None
         if text is not None and not isinstance(document, dict):
@@ -207,19 +211,22 @@ def _parse_one_by_one(
 def _row(document: dict[str, object], leaves: Sequence[Leaf]) -> dict[str, object]:
     rows, tight = document.get("numRecords"), document.get("tightBounds")
     row: dict[str, object] = {
-        "numRecords": rows if isinstance(rows, int) else None,
+        "numRecords": _count(rows),
         "tightBounds": tight if isinstance(tight, bool) else None,
         "minValues": {},
         "maxValues": {},
         "nullCount": {},
     }
     for leaf in leaves:
-        count = _dig(document.get("nullCount"), leaf.path)
-        _put(row["nullCount"], leaf.path, count if isinstance(count, int) else None)
+        _put(row["nullCount"], leaf.path, _count(_dig(document.get("nullCount"), leaf.path)))
         if is_bounded(leaf.type):
             for bound in ("minValues", "maxValues"):
                 _put(row[bound], leaf.path, _value(_dig(document.get(bound), leaf.path), leaf.type))
     return row
+
+
+def _count(raw: object) -> object:
+    return _value(raw, LONG)
 
 
 def _value(raw: object, data_type: DataType) -> object:
@@ -242,13 +249,17 @@ def _convert(raw: object, data_type: DataType) -> object:
                 return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
             case _:
                 return datetime.fromisoformat(raw).replace(tzinfo=None)
-    if isinstance(raw, bool) or not isinstance(raw, int | float):
+    if isinstance(raw, str) and isinstance(data_type, DecimalType):
+        return as_decimal(Decimal(raw), data_type)
+    if isinstance(raw, bool) or not isinstance(raw, int | Decimal):
         return None
+    number = Decimal(raw)
     if isinstance(data_type, DecimalType):
-        return Decimal(str(raw)).quantize(Decimal(1).scaleb(-data_type.scale))
+        return as_decimal(number, data_type)
     if name in ("float", "double"):
-        return float(raw)
-    return int(raw) if name in ("byte", "short", "integer", "long") and int(raw) == raw else None
+        return float(number)
+    whole = data_type in INTEGRAL and number.adjusted() < 20 and number == number.to_integral_value()
+    return as_integer(int(number), data_type) if whole else None
 
 
 def _dig(document: object, path: tuple[str, ...]) -> object:
@@ -265,6 +276,11 @@ def _put(document: object, path: tuple[str, ...], value: object) -> None:
     document[path[-1]] = value
 
 
+def _writable(bound: object) -> bool:
+    # JSON has no infinity, and what clients make of text in its place differs.
+    return bound is not None and (not isinstance(bound, float) or math.isfinite(bound))
+
+
 def _lower(value: object) -> object:
     if isinstance(value, str):
         return value[:PREFIX_CHARACTERS]
@@ -272,9 +288,16 @@ def _lower(value: object) -> object:
 
 
 def _upper(value: object) -> object:
-    if isinstance(value, str) and len(value) > PREFIX_CHARACTERS:
-        return value[:PREFIX_CHARACTERS] + TIE_BREAKER
+    if isinstance(value, str):
+        return _upper_text(value)
     return _millis(value, up=True) if isinstance(value, datetime) else _json_value(value)
+
+
+def _upper_text(value: str) -> str:
+    kept = PREFIX_CHARACTERS
+    while value[kept : kept + 1] == TIE_BREAKER:
+        kept += 1
+    return value if kept >= len(value) else value[:kept] + TIE_BREAKER
 
 
 def _millis(value: datetime, *, up: bool) -> str:
@@ -291,14 +314,12 @@ def _millis(value: datetime, *, up: bool) -> str:
 def _json_value(value: object) -> object:
     match value:
         case dict():
-            return {key: _json_value(item) for key, item in value.items() if item is not None}
+            return {key: _json_value(item) for key, item in value.items() if _writable(item)}
         case Decimal():
             return msgspec.Raw(format(value, "f").encode())
         case datetime():
             return _millis(value, up=False)
         case date():
             return value.isoformat()
-        case float():
-            return value if math.isfinite(value) else str(value)
         case _:
             return value
