@@ -132,7 +132,7 @@ class DeltaFormat:
         state = self.latest()
         stamps: list[int] = []
         stamped = self._stamped_from(state)
-        declared = [(version, file) for version, file in files if stamped is not None and version >= stamped]
+        declared = [(version, file) for version, file in listing.commits if stamped is not None and version >= stamped]
         read = dict(self._in_commit_timestamps(declared))
         for version, file in files:
             stamp = read.get(version, file.modified)
@@ -143,11 +143,11 @@ class DeltaFormat:
         )
 
     def history(self) -> Sequence[HistoryEntry]:
-        """What each version did, newest first."""
-        timeline = self.timeline()
+        """What each version did whose commit is still there, newest first."""
         files = dict(list_log(self.storage).commits)
-        commits = self._read_commits([(instant.version, files[instant.version]) for instant in timeline])
-        return [history_entry(instant, lines) for instant, (_, lines) in zip(timeline, commits)][::-1]
+        told = [instant for instant in self.timeline() if instant.version in files]
+        commits = self._read_commits([(instant.version, files[instant.version]) for instant in told])
+        return [history_entry(instant, lines) for instant, (_, lines) in zip(told, commits)][::-1]
 
     def added_between(self, start: int | None, end: int) -> frozenset[str]:
         """Paths, as logged, of the files that versions after `start` up to `end` added with new data."""
@@ -242,18 +242,12 @@ class DeltaFormat:
         self.check_writable(state, change.operation)
         version = state.instant.version + 1
         stamp = max(_now(), self._last_stamp(state) + 1)
-        data = encode_commit(commit_lines(change, state, stamp))
-        try:
-            if self.storage.put_if_absent(commit_path(version), data):
-                return Committed(Instant(version, stamp, change.operation))
-        except StorageError:
-            if not self._is_ours(version, change.operation_id):
-                raise
-            return Committed(Instant(version, stamp, change.operation))
-        # A retry inside the store's client may find the file of its own first attempt.
-        if self._is_ours(version, change.operation_id):
-            return Committed(Instant(version, stamp, change.operation))
-        return Lost(version)
+        lines = commit_lines(change, state, stamp)
+        if not self._put(version, encode_commit(lines), change.operation_id):
+            return Lost(version)
+        configurations = [line.meta_data.configuration for line in lines if line.meta_data is not None]
+        declared = (configurations or [state.properties])[-1].get(IN_COMMIT_TIMESTAMPS) == "true"
+        return Committed(Instant(version, stamp if declared else self._modified(version, stamp), "commit"))
 
     def commits_after(self, version: int) -> Sequence[WinningCommit]:
         """The commits after `version`, oldest first."""
@@ -357,13 +351,33 @@ class DeltaFormat:
         written = state.reconciled.in_commit_timestamp or self._stamp_of(state.instant.version)
         return max(written or 0, state.instant.timestamp)
 
-    def _is_ours(self, version: int, wanted: str) -> bool:
+    def _put(self, version: int, data: bytes, wanted: str) -> bool:
+        """Whether a commit became this version; where the store did not say, the operation id in the log does."""
+        try:
+            if self.storage.put_if_absent(commit_path(version), data):
+                return True
+        except StorageError:
+            found = self._operation_id(version)
+            if found is None:
+                raise
+            return found == wanted
+        # A retry inside the store's client may find the file of its own first attempt.
+        return self._operation_id(version) == wanted
+
+    def _operation_id(self, version: int) -> str | None:
         try:
             data = self.storage.read(commit_path(version))
         except FileNotFoundError:
-            return False
-        lines = decode_commit(data, self.storage.url, commit_path(version))
-        return bool(wanted) and operation_id(lines) == wanted
+            return None
+        return operation_id(decode_commit(data, self.storage.url, commit_path(version)))
+
+    def _modified(self, version: int, otherwise: int) -> int:
+        try:
+            file = self.storage.head(commit_path(version))
+        except StorageError:
+            # The commit is durable; its caller must not take it for failed.
+            return otherwise
+        return otherwise if file is None else file.modified
 
 
 def _version_of(file: FileInfo) -> int:

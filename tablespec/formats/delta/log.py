@@ -117,7 +117,7 @@ def segment(listing: Listing, version: int, table: str, unusable: frozenset[Chec
         elif current in commits:
             tail.append(commits[current])
             current += 1
-        elif current == 0 and checkpoint is None:
+        elif current == 0 and listing.checkpoints and version < listing.checkpoints[0].version:
             # The log was cleaned up and starts with a checkpoint that is newer than the version asked for.
             raise InstantNotFoundError(table, str(version), _range(listing))
         else:
@@ -126,12 +126,15 @@ def segment(listing: Listing, version: int, table: str, unusable: frozenset[Chec
 
 
 def reachable(listing: Listing) -> Sequence[tuple[int, FileInfo]]:
-    """The commits whose version can be reconstructed, oldest first."""
+    """The versions that can be reconstructed, oldest first, each with the file that tells its time."""
     commits = dict(listing.commits)
-    if 0 in commits or not listing.checkpoints:
-        return listing.commits
-    first = listing.checkpoints[0].version
-    return tuple((version, file) for version, file in listing.commits if version >= first)
+    checkpoints = {one.version: one.files[0] for one in listing.checkpoints}
+    found: list[tuple[int, FileInfo]] = []
+    for version in sorted({*commits, *checkpoints}):
+        follows = version == (found[-1][0] + 1 if found else 0)
+        if follows or version in checkpoints:
+            found.append((version, commits.get(version) or checkpoints[version]))
+    return found
 
 
 def last_checkpoint_version(storage: Storage) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -32,7 +32,7 @@ def parse_schema(text: str, table: str, *, mapped: bool) -> Schema:
     try:
         root = msgspec.json.decode(text)
         return Schema(tuple(_field(field, table, mapped) for field in root["fields"]))
-    except (msgspec.DecodeError, KeyError, TypeError) as error:
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
         raise CorruptLogError(table, "metaData.schemaString", 0, f"the schema cannot be read ({error})") from error
 
 
@@ -47,9 +47,15 @@ def metadata_of(field: Field, key: str) -> object | None:
     return None if text is None else msgspec.json.decode(text)
 
 
-def _field(raw: dict[str, object], table: str, mapped: bool) -> Field:
-    metadata = raw.get("metadata") or {}
-    assert isinstance(metadata, dict)
+def _object(raw: object) -> dict[str, Any]:
+    if not isinstance(raw, dict):
+        raise TypeError(f"{raw!r} is no object")
+    return raw
+
+
+def _field(given: object, table: str, mapped: bool) -> Field:
+    raw = _object(given)
+    metadata = _object(raw.get("metadata") or {})
     identifier = metadata.get(FIELD_ID)
     return Field(
         name=str(raw["name"]),
@@ -64,7 +70,7 @@ def _field(raw: dict[str, object], table: str, mapped: bool) -> Field:
 def _type(raw: object, table: str, mapped: bool) -> DataType:
     if isinstance(raw, str):
         return _primitive(raw, table)
-    assert isinstance(raw, dict)
+    raw = _object(raw)
     match raw["type"]:
         case "struct":
             return StructType(tuple(_field(field, table, mapped) for field in raw["fields"]))

@@ -264,7 +264,7 @@ def test_row_tracking_is_not_switched_on_where_files_have_no_ids(tmp_path):
     commit(tmp_path, 0, LEGACY, metadata(), add(tmp_path, "1.parquet", pa.table({"id": [1]})))
     before = contents(tmp_path)
 
-    with pytest.raises(UnsupportedTableError, match="files without row ids.*enable it with Spark"):
+    with pytest.raises(UnsupportedTableError, match=r"files without row ids.*enable it with Spark"):
         tablespec.open_table(str(tmp_path)).set_properties({"delta.enableRowTracking": "true"})
 
     assert contents(tmp_path) == before
