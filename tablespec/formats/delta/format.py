@@ -245,8 +245,8 @@ class DeltaFormat:
         lines = commit_lines(change, state, stamp)
         if not self._put(version, encode_commit(lines), change.operation_id):
             return Lost(version)
-        configurations = [line.meta_data.configuration for line in lines if line.meta_data is not None]
-        declared = (configurations or [state.properties])[-1].get(IN_COMMIT_TIMESTAMPS) == "true"
+        new = next((line.meta_data.configuration for line in lines if line.meta_data is not None), state.properties)
+        declared = new.get(IN_COMMIT_TIMESTAMPS) == "true"
         return Committed(Instant(version, stamp if declared else self._modified(version, stamp), "commit"))
 
     def commits_after(self, version: int) -> Sequence[WinningCommit]:

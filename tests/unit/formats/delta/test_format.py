@@ -79,7 +79,7 @@ def test_a_folder_without_a_log_is_no_delta_table(tmp_path):
 def test_a_table_is_made_once(folder):
     before = contents(folder)
 
-    with pytest.raises(TableExistsError, match="open it with tablespec.open_table"):
+    with pytest.raises(TableExistsError, match=r"open it with tablespec\.open_table"):
         DeltaFormat.create(
             Storage.at(str(folder)), tablespec.open_table(str(folder)).schema, (), (), "operation", Profile.OPEN
         )
