@@ -6,10 +6,11 @@ import base64
 import struct
 import uuid
 import zlib
+from urllib.parse import unquote
 
 from pyroaring import BitMap64
 
-from tablespec.errors import CorruptFileError, UnsupportedTableError
+from tablespec.errors import CorruptFileError, CorruptLogError, StorageError, UnsupportedTableError
 from tablespec.formats.delta.actions import DeletionVectorAction
 from tablespec.model.file import DeletionVector
 from tablespec.storage.store import Storage
@@ -23,19 +24,11 @@ _TO_B85 = str.maketrans(_Z85, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm
 
 def locate(action: DeletionVectorAction, table: str) -> DeletionVector:
     """Where a descriptor says that the vector lies."""
-    text = action.path_or_inline_dv
-    path, inline = None, None
-    match action.storage_type:
-        case "u":
-            identifier = uuid.UUID(bytes=decode_z85(text[-20:]))
-            prefix = text[:-20]
-            path = f"{prefix}/deletion_vector_{identifier}.bin" if prefix else f"deletion_vector_{identifier}.bin"
-        case "p":
-            path = text
-        case "i":
-            inline = decode_z85(text)[: action.size_in_bytes]
-        case other:
-            raise UnsupportedTableError(table, f"deletion vectors of the storage type {other!r}")
+    try:
+        path, inline = _place(action, table)
+    except ValueError as error:
+        why = f"{action.path_or_inline_dv!r} names no place of a vector ({error})"
+        raise CorruptLogError(table, "add.deletionVector", 0, why) from error
     return DeletionVector(
         path=path,
         inline=inline,
@@ -52,8 +45,7 @@ def load(storage: Storage, vector: DeletionVector) -> BitMap64:
         data = vector.inline
     else:
         assert vector.path is not None
-        framed = storage.read_range(vector.path, vector.offset, vector.size + 8)
-        data = _unframe(framed, vector, storage.url)
+        data = _unframe(_framed(storage, vector, vector.path), vector, storage.url)
     positions = decode_positions(data, storage.url, name)
     if len(positions) != vector.cardinality:
         why = f"the vector holds {len(positions)} positions where the log says {vector.cardinality}"
@@ -67,7 +59,7 @@ def decode_positions(data: bytes, table: str, name: str) -> BitMap64:
         raise CorruptFileError(table, name, "it does not start with the number of a deletion vector")
     try:
         return BitMap64.deserialize(data[4:])
-    except (ValueError, RuntimeError) as error:
+    except (ValueError, IndexError) as error:
         raise CorruptFileError(table, name, str(error)) from error
 
 
@@ -77,7 +69,9 @@ def encode_positions(positions: BitMap64) -> bytes:
 
 
 def decode_z85(text: str) -> bytes:
-    """The bytes of Z85 text."""
+    """The bytes of Z85 text; raises ValueError for other text."""
+    if len(text) % 5 or not set(text) <= set(_Z85):
+        raise ValueError("it is not Z85")
     return base64.b85decode(text.translate(_TO_B85))
 
 
@@ -85,6 +79,32 @@ def encode_z85(data: bytes) -> str:
     """Z85 text of bytes, whose number is a multiple of four."""
     back = {ord(b85): z85 for z85, b85 in zip(_Z85, (chr(_TO_B85[ord(char)]) for char in _Z85))}
     return base64.b85encode(data).decode().translate(back)
+
+
+def _place(action: DeletionVectorAction, table: str) -> tuple[str | None, bytes | None]:
+    text = action.path_or_inline_dv
+    match action.storage_type:
+        case "u":
+            name = f"deletion_vector_{uuid.UUID(bytes=decode_z85(text[-20:]))}.bin"
+            return f"{text[:-20]}/{name}" if text[:-20] else name, None
+        case "p":
+            return unquote(text), None
+        case "i":
+            return None, decode_z85(text)[: action.size_in_bytes]
+        case other:
+            raise UnsupportedTableError(table, f"deletion vectors of the storage type {other!r}")
+
+
+def _framed(storage: Storage, vector: DeletionVector, path: str) -> bytes:
+    """The bytes of a vector with its size before and its checksum behind them."""
+    try:
+        return storage.read_range(path, vector.offset, vector.size + 8)
+    except StorageError as error:
+        file = storage.head(path)
+        if file is None or vector.offset + vector.size + 8 <= file.size:
+            raise
+        why = f"it ends at byte {file.size}, inside of the vector at byte {vector.offset}"
+        raise CorruptFileError(storage.url, path, why) from error
 
 
 def _unframe(framed: bytes, vector: DeletionVector, table: str) -> bytes:
