@@ -164,6 +164,27 @@ class Schema:
         return _leaves(self.fields, ())
 
 
+def repeated_names(fields: tuple[Field, ...], prefix: str = "") -> tuple[str, ...]:
+    """The paths, in lower case, of fields at any depth that share their name, case aside, with another beside them."""
+    folded = [field.name.lower() for field in fields]
+    found = sorted({f"{prefix}{name}" for name in folded if folded.count(name) > 1})
+    for field in fields:
+        found += _repeated_below(field.type, f"{prefix}{field.name.lower()}.")
+    return tuple(found)
+
+
+def _repeated_below(data_type: DataType, prefix: str) -> tuple[str, ...]:
+    match data_type:
+        case StructType(fields):
+            return repeated_names(fields, prefix)
+        case ArrayType(element):
+            return _repeated_below(element, f"{prefix}element.")
+        case MapType(key, value):
+            return (*_repeated_below(key, f"{prefix}key."), *_repeated_below(value, f"{prefix}value."))
+        case _:
+            return ()
+
+
 def near_names(name: str, names: list[str]) -> tuple[str, ...]:
     """Up to three of `names` that a typing mistake may have meant."""
     folded = {other.lower(): other for other in names}

@@ -29,6 +29,7 @@ from tablespec.model.schema import (
     MapType,
     Schema,
     StructType,
+    repeated_names,
 )
 
 TYPE_CHANGES = "delta.typeChanges"
@@ -74,8 +75,7 @@ def fitted(batches: pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordB
 
 
 def _check_names(incoming: Schema, url: str) -> None:
-    folded = [name.lower() for name in incoming.names]
-    twice = sorted({name for name in folded if folded.count(name) > 1})
+    twice = repeated_names(incoming.fields)
     if twice:
         raise SchemaMismatchError(
             url, tuple(f"the column {name} stands more than once in the data" for name in twice), "Rename one of them."

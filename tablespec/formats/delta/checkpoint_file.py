@@ -37,15 +37,17 @@ class CheckpointFile:
     """A checkpoint file; the footer is looked at once."""
 
     file: pq.ParquetFile
+    table: str
+    path: str
 
     @classmethod
     def open(cls, storage: Storage, path: str, footer: pq.FileMetaData | None = None) -> CheckpointFile:
         """The file at `path`; a footer that was read before is not read again."""
         try:
-            return cls(open_parquet(storage, path, footer))
+            return cls(open_parquet(storage, path, footer), storage.url, path)
         except FileNotFoundError as error:
             raise CorruptLogError(storage.url, path, 0, "the file of this checkpoint is missing") from error
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowException, OSError) as error:
             raise CorruptLogError(storage.url, path, 0, f"the checkpoint cannot be read ({error})") from error
 
     def __enter__(self) -> Self:
@@ -55,6 +57,9 @@ class CheckpointFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.file.close()
+        # Some damage shows only when a page is read.
+        if isinstance(error, (pa.ArrowException, OSError)):
+            raise CorruptLogError(self.table, self.path, 0, f"the checkpoint cannot be read ({error})") from error
 
     @cached_property
     def leaves(self) -> dict[str, int]:

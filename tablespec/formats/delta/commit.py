@@ -26,7 +26,7 @@ from tablespec.formats.delta.row_tracking import (
 from tablespec.formats.delta.schema_json import format_schema
 from tablespec.formats.delta.state import MAPPING_MODE, DeltaState
 from tablespec.formats.delta.stats_json import format_stats
-from tablespec.model.schema import DataType, Field, Schema, StructType
+from tablespec.model.schema import DataType, Field, Schema, StructType, repeated_names
 
 ENGINE = "tablespec/0.1.0"
 # What every new table declares from the start: all known clients can write it.
@@ -144,8 +144,7 @@ def _leaf_types(fields: tuple[Field, ...], prefix: tuple[str, ...]) -> Iterator[
 
 def check_columns(schema: Schema, partition_columns: tuple[str, ...]) -> None:
     """Raise unless these columns can make a table."""
-    folded = [name.lower() for name in schema.names]
-    twice = sorted({name for name in folded if folded.count(name) > 1})
+    twice = repeated_names(schema.fields)
     if twice:
         raise InvalidSchemaError(f"the columns {', '.join(twice)} stand more than once in the schema, case aside")
     if not schema.fields:
@@ -156,10 +155,10 @@ def check_columns(schema: Schema, partition_columns: tuple[str, ...]) -> None:
             raise InvalidSchemaError(f"the partition column {name} is spelled {field.name} in the schema")
         if isinstance(field.type, StructType) or not _partitionable(field.type):
             raise InvalidSchemaError(f"column {name} of type {field.type} cannot be a partition column")
-    if len(partition_columns) == len(schema.fields):
-        raise InvalidSchemaError("a table needs at least one column that is not a partition column")
     if len(set(partition_columns)) != len(partition_columns):
         raise InvalidSchemaError("a partition column is named more than once")
+    if len(partition_columns) == len(schema.fields):
+        raise InvalidSchemaError("a table needs at least one column that is not a partition column")
 
 
 def _partitionable(data_type: DataType) -> bool:

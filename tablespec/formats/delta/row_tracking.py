@@ -18,6 +18,10 @@ from tablespec.formats.delta.stats_json import parse_stats
 DOMAIN = "delta.rowTracking"
 
 
+class _Mark(msgspec.Struct):
+    rowIdHighWaterMark: int  # noqa: N815 - as the log spells it
+
+
 def hidden_column_properties() -> tuple[tuple[str, str], ...]:
     """The properties that name the hidden columns of a new table; the names are never used for anything else."""
     return (
@@ -33,9 +37,10 @@ def is_tracked(state: DeltaState) -> bool:
 
 def high_water_mark(state: DeltaState) -> int:
     """The largest row id that was ever handed out, as far as the log shows; -1 before the first."""
-    mark = max(_declared(state), _greatest(from_actions(list(state.reconciled.adds.values())), state))
-    if DOMAIN in state.reconciled.domains:
-        return mark
+    mark = _greatest(from_actions(list(state.reconciled.adds.values())), state)
+    declared = _declared(state)
+    if declared is not None:
+        return max(mark, declared)
     # Some clients drop domains from their checkpoints; what the adds show must not be handed out again.
     for path in state.reconciled.checkpoint_files:
         for adds in add_batches(state.storage, path):
@@ -60,12 +65,14 @@ def mark_action(mark: int) -> DomainMetadataAction:
     return DomainMetadataAction(domain=DOMAIN, configuration=configuration, removed=False)
 
 
-def _declared(state: DeltaState) -> int:
+def _declared(state: DeltaState) -> int | None:
     domain = state.reconciled.domains.get(DOMAIN)
     if domain is None:
-        return -1
-    mark = msgspec.json.decode(domain.configuration).get("rowIdHighWaterMark", -1)
-    return mark if isinstance(mark, int) else -1
+        return None
+    try:
+        return msgspec.json.decode(domain.configuration, type=_Mark).rowIdHighWaterMark
+    except msgspec.DecodeError:
+        return None
 
 
 def _greatest(adds: pa.StructArray, state: DeltaState) -> int:
