@@ -24,6 +24,7 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 FIELD_ID = "delta.columnMapping.id"
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_DIGITS = 38
 _ALIASES = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte", "null": "void"}
 
 
@@ -90,7 +91,7 @@ def _primitive(name: str, table: str) -> DataType:
     if name == "decimal":
         return DecimalType(10, 0)
     found = _DECIMAL.fullmatch(name)
-    if found:
+    if found and 0 < int(found[1]) <= _DIGITS and int(found[2]) <= int(found[1]):
         return DecimalType(int(found[1]), int(found[2]))
     raise UnsupportedTableError(table, f"the column type {name}")
 
