@@ -19,6 +19,14 @@ from tablespec.txn.transaction import Retries
 from tablespec.write import alter
 from tablespec.write.append import Appended, append, writable
 from tablespec.write.delete import delete
+from tablespec.write.replace_where import (
+    Replacement,
+    ReplaceOptions,
+    overwrite_partitions,
+    replace_using,
+    replace_where,
+    replacements,
+)
 from tablespec.write.row_change import ChangeResult, Strategy
 from tablespec.write.runner import Runner, Threads
 
@@ -126,6 +134,30 @@ class Table:
         return delete(
             self.format, predicate, allow_full_table=allow_full_table, strategy=strategy, runner=runner, retries=retries
         )
+
+    def replace_where(
+        self,
+        predicate: Predicate | str | Sequence[Replacement],
+        data: ArrowStream | None = None,
+        *,
+        data_columns: bool = False,
+        allow_full_table: bool = False,
+        dry_run: bool = False,
+        options: ReplaceOptions = ReplaceOptions(),
+    ) -> ChangeResult:
+        """Replace the rows under a predicate, or under several with the data for each, in one commit."""
+        asked = {"data_columns": data_columns, "allow_full_table": allow_full_table, "dry_run": dry_run}
+        return replace_where(self.format, replacements(predicate, data), attrs.evolve(options, **asked))
+
+    def replace_using(
+        self, columns: Sequence[str], data: ArrowStream, options: ReplaceOptions = ReplaceOptions()
+    ) -> ChangeResult:
+        """Replace the rows that have the same values in some columns as a row of the data."""
+        return replace_using(self.format, columns, data, options)
+
+    def overwrite_partitions(self, data: ArrowStream, options: ReplaceOptions = ReplaceOptions()) -> ChangeResult:
+        """Replace every partition that the data has rows for."""
+        return overwrite_partitions(self.format, data, options)
 
     def set_properties(self, properties: Mapping[str, str | None], *, auto_upgrade: bool = True) -> Instant:
         """Set table properties; None drops one."""

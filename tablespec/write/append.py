@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import attrs
+import pyarrow as pa
 
 from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import (
@@ -14,10 +17,11 @@ from tablespec.errors import (
 )
 from tablespec.formats.base import Change, NewFile, TableFormat, TableState, WritableFormat
 from tablespec.model.instant import Instant
+from tablespec.model.schema import Schema
 from tablespec.txn.transaction import Retries, commit, new_operation_id
 from tablespec.write.check import constraints, verified
 from tablespec.write.data_file import Buffers, write_files
-from tablespec.write.fit import fit, fitted
+from tablespec.write.fit import as_stored, fit, fitted
 
 
 @attrs.frozen(kw_only=True)
@@ -53,7 +57,9 @@ def append(
     schema = target.grown(state, found.schema)
     rules = constraints(target.storage.url, schema, state.constraints)
     layout = target.write_layout(state, schema)
-    files = write_files(target.storage, layout, verified(fitted(batches, schema), rules), buffers)
+    files = write_files(
+        target.storage, layout, verified(_rows(batches, schema, state.partition_columns), rules), buffers
+    )
     rows = sum(file.stats.rows for file in files)
     if not files and not found.changed and transaction is None:
         return Appended(instant=state.instant, rows=0, files=0, bytes=0)
@@ -70,6 +76,12 @@ def append(
     )
     instant = commit_files(target, change, state, retries)
     return Appended(instant=instant, rows=rows, files=len(files), bytes=size)
+
+
+def _rows(
+    batches: pa.RecordBatchReader, schema: Schema, partition_columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    return (as_stored(batch, partition_columns) for batch in fitted(batches, schema))
 
 
 def writable(format_: TableFormat, operation: str) -> WritableFormat:

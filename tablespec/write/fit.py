@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablespec.arrow.convert import by_logical_name, convert, nulls
 from tablespec.arrow.schema import arrow_schema, schema_of
@@ -72,6 +73,17 @@ def fitted(batches: pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordB
                 else convert(batch.column(index), field, by_logical_name)
             )
         yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def as_stored(batch: pa.RecordBatch, partition_columns: tuple[str, ...]) -> pa.RecordBatch:
+    """The rows as they will be read back: a partition value without characters becomes null, as the protocol has it."""
+    for name in partition_columns:
+        index = batch.schema.get_field_index(name)
+        values = batch.column(index)
+        if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+            emptied = pc.if_else(pc.equal(pc.binary_length(values), 0), None, values)
+            batch = batch.set_column(index, batch.schema.field(index), emptied)
+    return batch
 
 
 def _check_names(incoming: Schema, url: str) -> None:

@@ -21,6 +21,7 @@ from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
 from tablespec.write.check import Constraints, verified
 from tablespec.write.data_file import CHANGE_TYPE, GROUP, FileWriter
+from tablespec.write.fit import as_stored
 
 OP = "_op"
 CASE = "_case"
@@ -150,7 +151,7 @@ class MergeSink:
             self._record(rows, _CHANGE_TYPES[op])
 
     def _insert(self, rows: pa.RecordBatch, op: Op) -> None:
-        values = rows.select(list(self.target.schema.names))
+        values = as_stored(rows.select(list(self.target.schema.names)), self.target.write.partition_columns)
         for _ in verified(iter([values]), self.target.rules):
             pass
         if self._rows is None:

@@ -28,7 +28,8 @@ from tablespec.write.append import discard
 from tablespec.write.check import verified
 from tablespec.write.data_file import write_files
 from tablespec.write.delete import all_matching, delete_tasks, find_deleted
-from tablespec.write.fit import fit, fitted
+from tablespec.write.fit import as_stored, fit, fitted
+from tablespec.write.merge_sink import joined
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, Strategy, abort, begin, finish, run_all
 from tablespec.write.runner import Runner, Threads
 
@@ -59,14 +60,14 @@ def replace_where(
     """
     schema = format_.latest().schema
     predicates = [_checked(format_, predicate, options) for predicate, _ in replacements]
-    joined = predicates[0] if len(predicates) == 1 else Or(tuple(predicates))
-    handle = begin(format_, "WRITE", simplify(joined), strategy=options.strategy, change_feed=False)
+    any_of = predicates[0] if len(predicates) == 1 else Or(tuple(predicates))
+    handle = begin(format_, "WRITE", simplify(any_of), strategy=options.strategy, change_feed=False)
     tasks = delete_tasks(handle)
     fragments = run_all(handle, find_deleted, tasks, options.runner)
     record = Finish(removed=all_matching(handle))
     if options.dry_run:
         abort(handle, fragments)
-        return _dry(handle, sum(fragment.deleted_rows for fragment in fragments), len(fragments))
+        return _dry(handle, sum(fragment.deleted_rows for fragment in fragments), len(joined(fragments)))
     added: list[NewFile] = []
     try:
         for predicate, (_, data) in zip(predicates, replacements):
@@ -84,6 +85,13 @@ def replace_where(
         record, added=tuple(added), parameters=(("mode", "Overwrite"),), details=(("replaceWhere", details),)
     )
     return finish(handle, fragments, record, runner=options.runner, retries=options.retries)
+
+
+def replacements(predicate: Predicate | str | Sequence[Replacement], data: ArrowStream | None) -> Sequence[Replacement]:
+    """One predicate with its data, or a sequence of such pairs, as pairs; without data the rows only go."""
+    if isinstance(predicate, str) or not isinstance(predicate, Sequence):
+        return [(predicate, pa.table({}) if data is None else data)]
+    return predicate
 
 
 def replace_using(
@@ -147,13 +155,19 @@ def _checked(format_: TableFormat, predicate: Predicate | str, options: ReplaceO
 def _written(handle: ChangeHandle, schema: Schema, predicate: Predicate, data: ArrowStream) -> tuple[NewFile, ...]:
     batches = record_batches(data)
     url = handle.target.storage.url
+    if not len(batches.schema):
+        return ()
     fit(batches.schema, schema, url, handle.state.partition_columns, merge_schema=False)
-    rows = verified(_satisfying(fitted(batches, schema), predicate, url), handle.target.rules)
+    satisfying = _satisfying(fitted(batches, schema), predicate, handle.state.partition_columns, url)
+    rows = verified(satisfying, handle.target.rules)
     return write_files(handle.target.storage, handle.target.write, rows)
 
 
-def _satisfying(batches: Iterator[pa.RecordBatch], predicate: Predicate, url: str) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
+def _satisfying(
+    batches: Iterator[pa.RecordBatch], predicate: Predicate, partitions: tuple[str, ...], url: str
+) -> Iterator[pa.RecordBatch]:
+    for given in batches:
+        batch = as_stored(given, partitions)
         held = matching(predicate, batch)
         if not pc.all(held).as_py():
             row = batch.slice(pc.index(held, False).as_py(), 1).to_pylist()[0]
