@@ -69,6 +69,8 @@ def _convert(array: pa.Array, data_type: DataType, find: Finder, path: str) -> p
         return array
     if pa.types.is_dictionary(array.type):
         return _convert(array.dictionary_decode(), data_type, find, path)
+    if pa.types.is_run_end_encoded(array.type):
+        return _convert(pc.run_end_decode(array), data_type, find, path)
     if isinstance(data_type, StructType) and pa.types.is_struct(array.type):
         return _convert_struct(array, data_type, find, path)
     if isinstance(data_type, ArrayType) and hasattr(array.type, "value_field"):

@@ -8,13 +8,7 @@ import attrs
 import pyarrow as pa
 
 from tablespec.arrow.stream import ArrowStream, record_batches
-from tablespec.errors import (
-    CommitConflictError,
-    CommitRetriesExhaustedError,
-    ProtocolUpgradeNeededError,
-    ProtocolVersionError,
-    ReadOnlyFormatError,
-)
+from tablespec.errors import CorruptLogError, ReadOnlyFormatError, StorageError, TableSpecError
 from tablespec.formats.base import Change, NewFile, TableFormat, TableState, WritableFormat
 from tablespec.model.instant import Instant
 from tablespec.model.schema import Schema
@@ -96,7 +90,10 @@ def commit_files(format_: WritableFormat, change: Change, state: TableState, ret
     """Commit, and take the new files away again when it is certain that the commit did not happen."""
     try:
         return commit(format_, change, state, retries)
-    except (CommitConflictError, CommitRetriesExhaustedError, ProtocolUpgradeNeededError, ProtocolVersionError):
+    except (StorageError, CorruptLogError):
+        # The commit may be durable all the same, and then its files must stay.
+        raise
+    except TableSpecError:
         discard(format_, change.adds)
         raise
 

@@ -12,7 +12,7 @@ from tablespec.arrow.evaluate import matching
 from tablespec.errors import ConstraintViolatedError, TableSpecError, UnsupportedConstraintError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import Predicate
-from tablespec.model.schema import Field, Schema, StructType
+from tablespec.model.schema import ArrayType, DataType, Field, MapType, Schema, StructType
 
 
 @attrs.frozen
@@ -20,7 +20,7 @@ class Constraints:
     """What every row of a table must satisfy."""
 
     table: str
-    required: tuple[tuple[str, ...], ...]
+    required: tuple[Field, ...]
     checks: tuple[tuple[str, Predicate], ...]
 
 
@@ -32,35 +32,61 @@ def constraints(table: str, schema: Schema, checks: tuple[tuple[str, str], ...])
             bound.append((f"{name} ({text})", bind(text, schema)))
         except TableSpecError as error:
             raise UnsupportedConstraintError(table, f"{name} ({text})", str(error)) from error
-    return Constraints(table, tuple(_required(schema.fields, ())), tuple(bound))
+    return Constraints(table, tuple(field for field in schema if _demanding(field)), tuple(bound))
 
 
 def verified(batches: Iterator[pa.RecordBatch], rules: Constraints) -> Iterator[pa.RecordBatch]:
     """The same batches; the first row that breaks a rule raises."""
     for batch in batches:
-        for path in rules.required:
-            column = batch.column(path[0])
-            # A null struct breaks the NOT NULL of its members, as Delta on Spark has it.
-            values = column if len(path) == 1 else pc.struct_field(column, list(path[1:]))
-            if values.null_count:
-                _refuse(batch, pc.is_valid(values), f"{'.'.join(path)} NOT NULL", rules.table)
+        for field in rules.required:
+            for path, row in _missing(batch.column(field.name), field, field.name, None):
+                _refuse(batch, row, f"{path} NOT NULL", rules.table)
         for name, check in rules.checks:
             # Unlike SQL, Delta counts a check that is null as broken.
             held = matching(check, batch)
             if not pc.all(held).as_py():
-                _refuse(batch, held, name, rules.table)
+                _refuse(batch, pc.index(held, False).as_py(), name, rules.table)
         yield batch
 
 
-def _refuse(batch: pa.RecordBatch, held: pa.BooleanArray, name: str, table: str) -> None:
-    row = batch.slice(pc.index(held, False).as_py(), 1).to_pylist()[0]
-    raise ConstraintViolatedError(table, name, str(row))
+def _refuse(batch: pa.RecordBatch, row: int, name: str, table: str) -> None:
+    raise ConstraintViolatedError(table, name, str(batch.slice(row, 1).to_pylist()[0]))
 
 
-def _required(fields: tuple[Field, ...], prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for field in fields:
-        path = (*prefix, field.name)
-        if not field.nullable:
-            yield path
-        if isinstance(field.type, StructType):
-            yield from _required(field.type.fields, path)
+def _missing(values: pa.Array, field: Field, path: str, rows: pa.Array | None) -> Iterator[tuple[str, int]]:
+    """Where a value that must be there is null: its path and the first such row; `rows` tells the row of each value."""
+    if not field.nullable and values.null_count:
+        first = pc.index(values.is_null(), True).as_py()
+        yield path, first if rows is None else rows[first].as_py()
+    if isinstance(field.type, MapType):
+        values = values.cast(pa.list_(values.type.field(0)))
+    elif isinstance(field.type, StructType):
+        for member in filter(_demanding, field.type.fields):
+            # A null struct breaks the NOT NULL of its members, as Delta on Spark has it.
+            yield from _missing(pc.struct_field(values, member.name), member, f"{path}.{member.name}", rows)
+        return
+    parts = _parts(field.type)
+    if any(map(_demanding, parts)):
+        parents = pc.list_parent_indices(values)
+        rows = parents if rows is None else rows.take(parents)
+        flat = pc.list_flatten(values)
+        for index, part in enumerate(parts):
+            inner = flat.field(index) if isinstance(field.type, MapType) else flat
+            yield from _missing(inner, part, f"{path}.{part.name}", rows)
+
+
+def _demanding(field: Field) -> bool:
+    """Whether the field, or something inside of it, must not be null."""
+    return not field.nullable or any(map(_demanding, _parts(field.type)))
+
+
+def _parts(data_type: DataType) -> tuple[Field, ...]:
+    match data_type:
+        case StructType(fields):
+            return fields
+        case ArrayType(element, contains_null):
+            return (Field(name="element", type=element, nullable=contains_null),)
+        case MapType(key, value, value_contains_null):
+            return (Field(name="key", type=key), Field(name="value", type=value, nullable=value_contains_null))
+        case _:
+            return ()

@@ -50,8 +50,8 @@ def fit(data: pa.Schema, table: Schema, url: str, partition_columns: tuple[str, 
     incoming = schema_of(data)
     _check_names(incoming, url)
     grown, problems = _merged(incoming.fields, table.fields, "", merge=merge_schema)
-    given = {field.name for field in incoming}
-    lacking = [name for name in partition_columns if name not in given]
+    given = {field.name.lower() for field in incoming}
+    lacking = [name for name in partition_columns if name.lower() not in given]
     problems += [f"the partition column {name} is missing" for name in lacking]
     if problems:
         raise SchemaMismatchError(url, tuple(problems), _way_out(problems))
@@ -121,8 +121,24 @@ def _merged(
             problems.append(f"the new column {prefix}{extra.name} has no type, only nulls")
         else:
             # Rows that are there already have no value for it.
-            merged.append(attrs.evolve(extra, nullable=True))
+            merged.append(_nullable(extra))
     return tuple(merged), problems
+
+
+def _nullable(field: Field) -> Field:
+    return attrs.evolve(field, nullable=True, type=_nullable_type(field.type))
+
+
+def _nullable_type(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(_nullable(field) for field in fields))
+        case ArrayType(element):
+            return ArrayType(_nullable_type(element))
+        case MapType(key, value):
+            return MapType(_nullable_type(key), _nullable_type(value))
+        case _:
+            return data_type
 
 
 def _merged_field(given: Field, field: Field, prefix: str, *, merge: bool) -> tuple[Field, list[str]]:
