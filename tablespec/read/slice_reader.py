@@ -13,7 +13,7 @@ from pyroaring import BitMap64
 from tablespec.arrow.convert import Finder, by_field_id, by_stored_name
 from tablespec.arrow.evaluate import matching
 from tablespec.arrow.parquet import PositionedBatch, open_parquet, read_positioned
-from tablespec.arrow.schema import arrow_schema, arrow_type
+from tablespec.arrow.schema import arrow_type
 from tablespec.errors import ColumnNotFoundError, CorruptFileError, DataFileMissingError, UnsupportedTableError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Predicate, columns_of
@@ -93,18 +93,21 @@ class FileSliceReader:
         constants = dict(zip(self.layout.constants, slice_.partition_values))
         wanted = self.schema
         fields = _with_filter_columns(self, wanted)
-        made = {*constants, *(field.name for field in PHYSICAL if field.name in self.layout.hidden)}
-        needed = Schema(tuple(field for field in fields if field.name not in made))
-        unread = made | set(self.layout.hidden.names)
+        unstored = {*constants, *(field.name for field in PHYSICAL if field.name in self.layout.hidden)}
+        needed = Schema(tuple(field for field in fields if field.name not in unstored))
+        unread = unstored | set(self.layout.hidden.names)
         pushed, _ = split(self.predicate, lambda path: path[0] not in unread)
+        tested = tuple(_find(self.layout, name) for name in sorted({path[0] for path in columns_of(self.predicate)}))
         for piece in self._pieces(base, needed, pushed):
-            batch = _completed(piece, base, constants, fields, self.layout.hidden)
-            if deleted is not None:
-                batch = _without(batch, piece.start, deleted)
+            made = _Made(base, constants, self.layout.hidden, piece)
+            kept = None if deleted is None else _not_deleted(piece, deleted)
             if self.predicate != TRUE:
-                batch = batch.filter(matching(self.predicate, batch))
-            if batch.num_rows:
-                yield _select(batch, wanted)
+                matched = matching(self.predicate, made.columns(tested))
+                kept = matched if kept is None else pc.and_(kept, matched)
+            if kept is not None:
+                made = made.filtered(kept)
+            if made.rows:
+                yield made.columns(wanted.fields)
 
     def _pieces(self, base: BaseFile, needed: Schema, pushed: Predicate) -> Iterator[PositionedBatch]:
         find: Finder = _by_id_or_name if self.layout.by_field_id else by_stored_name
@@ -137,61 +140,77 @@ def _with_filter_columns(reader: FileSliceReader, wanted: Schema) -> tuple[Field
     return (*wanted.fields, *(_find(reader.layout, name) for name in extra))
 
 
-def _completed(
-    piece: PositionedBatch, base: BaseFile, constants: dict[str, object], fields: tuple[Field, ...], hidden: Schema
-) -> pa.RecordBatch:
-    """The rows of a piece with the columns that files do not hold, or not for every row."""
-    batch = piece.batch
-    if not any(field.name in constants or field.name in hidden for field in fields):
-        return batch
-    columns = []
-    for field in fields:
-        if field.name in constants:
-            columns.append(pa.repeat(pa.scalar(constants[field.name], arrow_type(field.type)), batch.num_rows))
-        elif field.name in hidden:
-            columns.append(_hidden(field.name, piece, base))
-        else:
-            columns.append(batch.column(field.name))
-    return pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields])
+@attrs.frozen(eq=False)
+class _Made:
+    """Rows of a file, with columns made on demand that files do not hold, or not for every row."""
+
+    base: BaseFile
+    constants: dict[str, object]
+    hidden: Schema
+    piece: PositionedBatch
+    chosen: pa.Array | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.piece.batch.num_rows)
+
+    def filtered(self, kept: pa.BooleanArray) -> _Made:
+        """The rows for which the mask is true."""
+        batch = self.piece.batch
+        rows = pc.indices_nonzero(kept)
+        if len(rows) == batch.num_rows:
+            return self
+        smaller = PositionedBatch(self.piece.start, batch.take(rows) if batch.num_columns else _no_columns(len(rows)))
+        return attrs.evolve(self, piece=smaller, chosen=rows.cast(pa.int64()))
+
+    def columns(self, fields: tuple[Field, ...]) -> pa.RecordBatch:
+        """Some columns of the rows."""
+        if not fields:
+            return _no_columns(self.rows)
+        schema = pa.schema([pa.field(field.name, arrow_type(field.type)) for field in fields])
+        return pa.RecordBatch.from_arrays([self._column(field) for field in fields], schema=schema)
+
+    def _column(self, field: Field) -> pa.Array:
+        if field.name in self.constants:
+            return pa.repeat(pa.scalar(self.constants[field.name], arrow_type(field.type)), self.rows)
+        if field.name not in self.hidden:
+            return self.piece.batch.column(field.name)
+        match field.name:
+            case row.FILE:
+                return pa.repeat(pa.scalar(self.base.logged_as or self.base.path), self.rows)
+            case row.POSITION:
+                return self._positions()
+            case row.ROW_ID:
+                fresh = pc.add(self._positions(), pa.scalar(self.base.base_row_id, pa.int64()))
+                return pc.coalesce(self.piece.batch.column(field.name), fresh)
+            case row.ROW_COMMIT_VERSION:
+                version = pa.scalar(self.base.row_commit_version, pa.int64())
+                return pc.coalesce(self.piece.batch.column(field.name), version)
+            case _:
+                return self.piece.batch.column(field.name)
+
+    def _positions(self) -> pa.Array:
+        start = self.piece.start
+        return pa.arange(start, start + self.rows) if self.chosen is None else pc.add(self.chosen, start)
 
 
-def _hidden(name: str, piece: PositionedBatch, base: BaseFile) -> pa.Array:
-    rows = piece.batch.num_rows
-    positions = pa.arange(piece.start, piece.start + rows)
-    match name:
-        case row.FILE:
-            return pa.repeat(pa.scalar(base.logged_as or base.path), rows)
-        case row.POSITION:
-            return positions
-        case row.ROW_ID:
-            fresh = pc.add(positions, pa.scalar(base.base_row_id, pa.int64()))
-            return pc.coalesce(piece.batch.column(name), fresh)
-        case row.ROW_COMMIT_VERSION:
-            return pc.coalesce(piece.batch.column(name), pa.scalar(base.row_commit_version, pa.int64()))
-        case _:
-            return piece.batch.column(name)
+def _no_columns(rows: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
 
 
 def _by_id_or_name(field: Field, candidates: list[pa.Field]) -> int | None:
     return by_field_id(field, candidates) if field.field_id is not None else by_stored_name(field, candidates)
 
 
-def _without(batch: pa.RecordBatch, start: int, deleted: BitMap64) -> pa.RecordBatch:
-    """The rows whose position, counted from `start`, is not deleted."""
-    end = start + batch.num_rows
-    if not batch.num_rows or not deleted.range_cardinality(start, end):
-        return batch
-    keep = bytearray(b"\x01") * batch.num_rows
+def _not_deleted(piece: PositionedBatch, deleted: BitMap64) -> pa.BooleanArray | None:
+    """A mask of the rows whose position is not deleted; None when that is all of them."""
+    start, rows = piece.start, piece.batch.num_rows
+    if not rows or not deleted.range_cardinality(start, start + rows):
+        return None
+    keep = bytearray(b"\x01") * rows
     for position in deleted.iter_equal_or_larger(start):
-        if position >= end:
+        if position >= start + rows:
             break
         keep[position - start] = 0
-    mask = pc.equal(pa.Array.from_buffers(pa.uint8(), batch.num_rows, [None, pa.py_buffer(keep)]), 1)
-    return batch.filter(mask)
-
-
-def _select(batch: pa.RecordBatch, wanted: Schema) -> pa.RecordBatch:
-    if not wanted.fields:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
-    schema = pa.schema([field.with_nullable(True) for field in arrow_schema(wanted)])
-    return pa.RecordBatch.from_arrays([batch.column(field.name) for field in wanted], schema=schema)
+    return pc.equal(pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(keep)]), 1)

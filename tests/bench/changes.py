@@ -1,0 +1,150 @@
+"""Row changes beside deltalake: `python tests/bench/changes.py` prints medians, ratios and bars.
+
+Every run is a fresh process on a fresh copy (hard links) of one table of many rows in a hundred partitions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import attrs
+from change_worker import PARTITIONS, rows
+
+HERE = Path(__file__).resolve().parent
+JSON_FILE = HERE.parents[1] / "build" / "bench-changes.json"
+
+
+@attrs.frozen
+class Bar:
+    """What an operation must reach beside another: how many times faster, and how many times fewer bytes written."""
+
+    operation: str
+    faster: float
+    fewer_bytes: float = 0.0
+
+
+BARS = (
+    Bar("delete", 10, 100),
+    Bar("replace partition", 1),
+    Bar("replace range", 1),
+    Bar("update", 3),
+    Bar("merge", 2),
+)
+PEAK_MB = 1536
+INCREMENTAL_FASTER = 20.0
+
+
+def main() -> None:
+    """Make the table, measure, and report."""
+    parser = argparse.ArgumentParser(description="Measure row changes beside deltalake.")
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="a million rows, one round")
+    parser.add_argument("--only", default="", help="one operation")
+    parser.add_argument("--folder", type=Path, help="where the generated table is kept and looked for")
+    parser.add_argument("--json", type=Path, default=JSON_FILE, help="where the figures are written")
+    given = parser.parse_args()
+    total, rounds = (1_000_000, 1) if given.quick else (given.rows, given.rounds)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = given.folder or Path(scratch)
+        table = written_table(folder, total)
+        figures = measure(table, folder, total, rounds, given.only)
+    for line in report(figures):
+        print(line)
+    given.json.parent.mkdir(parents=True, exist_ok=True)
+    given.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+def written_table(folder: Path, total: int) -> Path:
+    """The table of so many rows, one file a partition; one that is there already is used again."""
+    import tablespec
+
+    path = folder / f"changes-{total}"
+    if path.exists():
+        return path
+    unfinished = folder / f"changes-{total}.unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    table = tablespec.create_table(str(unfinished), rows(0, 1, None, total).schema, partition_by=["p"])
+    span = total // PARTITIONS
+    for first in range(0, PARTITIONS, 10):
+        table.append(rows(first * span, 10 * span, None, total))
+    unfinished.rename(path)
+    return path
+
+
+def measure(table: Path, folder: Path, total: int, rounds: int, only: str) -> dict[str, dict[str, dict[str, float]]]:
+    """Medians of all operations by both engines."""
+    cases = [(bar.operation, engine) for bar in BARS for engine in ("tablespec", "deltalake")]
+    cases += [("read", "tablespec"), ("incremental", "tablespec")]
+    runs: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for _ in range(rounds):
+        for operation, engine in cases:
+            if only and operation != only:
+                continue
+            copy = folder / "copy"
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(table, copy, copy_function=os.link)
+            figures = run(engine, operation, copy, total)
+            if figures:
+                runs.setdefault((operation, engine), []).append(figures)
+            shutil.rmtree(copy, ignore_errors=True)
+    medians: dict[str, dict[str, dict[str, float]]] = {}
+    for (operation, engine), found in runs.items():
+        keys = ("seconds", "peak_mb", "written")
+        medians.setdefault(operation, {})[engine] = {key: statistics.median(one[key] for one in found) for key in keys}
+    return medians
+
+
+def run(engine: str, operation: str, path: Path, total: int) -> dict[str, float]:
+    """The figures of one run, or nothing when it failed."""
+    command = [sys.executable, str(HERE / "change_worker.py"), engine, operation, str(path), str(total)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode:
+        print(f"{engine} {operation} failed: {done.stderr.strip().splitlines()[-1]}")
+        return {}
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def report(figures: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+    """A line for each figure and each bar."""
+    lines = []
+    for operation, engines in figures.items():
+        for engine, one in engines.items():
+            size = one["written"] / 1e6
+            lines.append(
+                f"{operation:18} {engine:10} {one['seconds']:7.3f} s {one['peak_mb']:6.0f} MB, {size:9.3f} MB written"
+            )
+    for bar in BARS:
+        engines = figures.get(bar.operation, {})
+        if len(engines) < 2:
+            continue
+        ours, theirs = engines["tablespec"], engines["deltalake"]
+        lines.append(verdict(f"{bar.operation}: times faster", theirs["seconds"] / ours["seconds"], bar.faster))
+        if bar.fewer_bytes:
+            ratio = theirs["written"] / max(ours["written"], 1)
+            lines.append(verdict(f"{bar.operation}: times fewer bytes", ratio, bar.fewer_bytes))
+        lines.append(verdict(f"{bar.operation}: peak memory below", PEAK_MB / ours["peak_mb"], 1))
+    if "read" in figures and "incremental" in figures:
+        ratio = figures["read"]["tablespec"]["seconds"] / figures["incremental"]["tablespec"]["seconds"]
+        lines.append(
+            verdict("incremental read of the last commit: times faster than a full read", ratio, INCREMENTAL_FASTER)
+        )
+    return lines
+
+
+def verdict(name: str, reached: float, wanted: float) -> str:
+    """A bar, reached or missed."""
+    return f"bar: {name}: {reached:.2f} (want >= {wanted:g}) {'PASS' if reached >= wanted else 'MISS'}"
+
+
+if __name__ == "__main__":
+    main()
