@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tablespec.arrow.schema import arrow_schema
 from tablespec.errors import InvalidSchemaError
+from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE
 from tablespec.formats.base import Change, ReadsWhere, TableFormat
 from tablespec.model.instant import Instant
@@ -71,6 +72,7 @@ def add_constraint(format_: TableFormat, name: str, predicate: str, *, auto_upgr
     key = f"{CONSTRAINT}{name.lower()}"
     if key in state.properties:
         raise InvalidSchemaError(f"the table has a constraint {name.lower()} already: {state.properties[key]}")
+    bind(predicate, state.schema)
     rules = constraints(target.storage.url, state.schema, ((name.lower(), predicate),))
     for _ in verified(Scan(storage=target.storage, state=state).to_batches(), rules):
         pass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 import msgspec
@@ -18,7 +18,7 @@ def mapped(
     schema: Schema, greatest: int, physical_name: Callable[[], str] = lambda: f"col-{uuid.uuid4()}"
 ) -> tuple[Schema, int]:
     """The schema with an id and a physical name for every field that has none, and the greatest id now in use."""
-    counter = _Counter(greatest, physical_name)
+    counter = _Counter(max([greatest, *_ids(schema.fields)]), physical_name)
     return Schema(tuple(counter.field(field) for field in schema)), counter.greatest
 
 
@@ -41,6 +41,25 @@ def _keeping_below(data_type: DataType) -> DataType:
             return MapType(_keeping_below(key), _keeping_below(value), value_contains_null)
         case _:
             return data_type
+
+
+def _ids(fields: Iterable[Field]) -> Iterator[int]:
+    for field in fields:
+        if field.field_id is not None:
+            yield field.field_id
+        yield from _ids(_members(field.type))
+
+
+def _members(data_type: DataType) -> tuple[Field, ...]:
+    match data_type:
+        case StructType(fields):
+            return fields
+        case ArrayType(element):
+            return _members(element)
+        case MapType(key, value):
+            return (*_members(key), *_members(value))
+        case _:
+            return ()
 
 
 @attrs.define
