@@ -146,8 +146,10 @@ class Table:
         options: ReplaceOptions = ReplaceOptions(),
     ) -> ChangeResult:
         """Replace the rows under a predicate, or under several with the data for each, in one commit."""
-        asked = {"data_columns": data_columns, "allow_full_table": allow_full_table, "dry_run": dry_run}
-        return replace_where(self.format, replacements(predicate, data), attrs.evolve(options, **asked))
+        asked = attrs.evolve(
+            options, data_columns=data_columns, allow_full_table=allow_full_table, dry_run=dry_run
+        )
+        return replace_where(self.format, replacements(predicate, data), asked)
 
     def replace_using(
         self, columns: Sequence[str], data: ArrowStream, options: ReplaceOptions = ReplaceOptions()

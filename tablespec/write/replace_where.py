@@ -18,7 +18,7 @@ from tablespec.errors import (
     ReplaceWhereMismatchError,
 )
 from tablespec.expr.bind import bind
-from tablespec.expr.nodes import TRUE, Column, Compare, Literal, Op, Or, Predicate, Scalar, all_of, columns_of
+from tablespec.expr.nodes import TRUE, Column, Compare, In, Literal, Op, Or, Predicate, Scalar, all_of, columns_of
 from tablespec.expr.render import render
 from tablespec.expr.rewrite import simplify
 from tablespec.formats.base import NewFile, TableFormat
@@ -89,9 +89,9 @@ def replace_where(
 
 def replacements(predicate: Predicate | str | Sequence[Replacement], data: ArrowStream | None) -> Sequence[Replacement]:
     """One predicate with its data, or a sequence of such pairs, as pairs; without data the rows only go."""
-    if isinstance(predicate, str) or not isinstance(predicate, Sequence):
-        return [(predicate, pa.table({}) if data is None else data)]
-    return predicate
+    if isinstance(predicate, Sequence) and not isinstance(predicate, str):
+        return predicate
+    return [(predicate, pa.table({}) if data is None else data)]
 
 
 def replace_using(
@@ -127,6 +127,10 @@ def overwrite_partitions(
 def _replace_keys(
     format_: TableFormat, rows: Sequence[dict[str, Scalar]], table: pa.Table, op: Op, options: ReplaceOptions
 ) -> ChangeResult:
+    if len(rows[0]) == 1 and op is Op.EQ:
+        (name,) = rows[0]
+        listed = In(Column((name,)), tuple(Literal(row[name]) for row in rows))
+        return replace_where(format_, [(listed, table)], attrs.evolve(options, data_columns=True))
     keys = tuple(
         all_of(tuple(Compare(op, Column((name,)), Literal(value)) for name, value in row.items())) for row in rows
     )
