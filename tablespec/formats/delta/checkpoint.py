@@ -60,6 +60,8 @@ def read_checkpoint(storage: Storage, checkpoint: Checkpoint) -> CheckpointState
     sidecars = [line.sidecar for line in lines if line.sidecar is not None]
     if sidecars:
         files = [_sidecar_path(sidecar) for sidecar in sidecars]
+        # One that is missing is found out now, while the commits may still stand in for the checkpoint.
+        footers = {path: _footer(storage, path) for path in files}
     return CheckpointState(version=checkpoint.version, lines=tuple(lines), files=tuple(files), footers=footers)
 
 
@@ -119,6 +121,11 @@ def _without_nulls(value: dict[str, object]) -> dict[str, object]:
 def _sidecar_path(sidecar: SidecarAction) -> str:
     path = unquote(sidecar.path)
     return path if "://" in path or path.startswith("/") else f"{LOG}/_sidecars/{path}"
+
+
+def _footer(storage: Storage, path: str) -> pq.FileMetaData:
+    with CheckpointFile.open(storage, path) as opened:
+        return opened.file.metadata
 
 
 def _table_lines(storage: Storage, part: FileInfo, opened: CheckpointFile) -> list[Line]:

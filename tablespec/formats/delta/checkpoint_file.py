@@ -18,6 +18,7 @@ from tablespec.errors import CorruptLogError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.formats.delta.adds import TableShape, widened
 from tablespec.formats.delta.stats_json import Leaf
+from tablespec.model.schema import DOUBLE, FLOAT
 from tablespec.storage.store import Storage
 
 # A leaf that is never null when its action is there.
@@ -136,6 +137,9 @@ class CheckpointFile:
         kinds = ("partitionValues_parsed",) * 2 if partition else ("stats_parsed.minValues", "stats_parsed.maxValues")
         indexes = [self.leaves.get(f"add.{kind}.{'.'.join(leaf.path)}") for kind in kinds]
         if indexes[0] is None or indexes[1] is None:
+            return None
+        if leaf.type in (FLOAT, DOUBLE) and not partition:
+            # A bound may be NaN, which then bounds nothing, and footers leave NaN out.
             return None
         lows: list[object] = []
         highs: list[object] = []
