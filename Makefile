@@ -42,8 +42,9 @@ clean: ## Remove caches and build products; the virtual environment stays
 	find tablespec engines tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "tablespec needs Python 3.11 or newer; choose one with PYTHON=/path/to/python3.11"; exit 1; }
-	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@$(RUN) -m pip --version >/dev/null 2>&1 || { \
+		$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+			{ echo "tablespec needs Python 3.11 or newer; choose one with PYTHON=/path/to/python3.11"; exit 1; }; \
+		$(PYTHON) -m venv --clear $(VENV); }
 	$(RUN) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $(READY)

@@ -134,7 +134,7 @@ def test_a_missing_deletion_vector_is_named(command, deletions):
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        (lambda data: data[:-1], "bytes at offset 1"),
+        (lambda data: data[:-1], "it ends at byte"),
         (lambda data: data[:-5] + b"\x07" + data[-4:], "the checksum of a deletion vector does not match"),
         (lambda data: b"\x01\x00\x00\x00\x09" + data[5:], "a vector of 9 bytes stands where the log says"),
     ],
