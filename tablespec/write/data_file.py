@@ -26,6 +26,8 @@ from tablespec.storage.store import Storage
 
 GROUP = "_group"
 CHANGE_TYPE = "_change_type"
+# What a column of a batch takes in memory besides its values; it counts when partitions get a few rows at a time.
+BATCH_OVERHEAD = 512
 _EXTRAS = (ROW_ID, ROW_COMMIT_VERSION, CHANGE_TYPE)
 
 
@@ -61,15 +63,19 @@ def by_partition(
             yield (), batch
         return
     keys = batch.select(list(columns))
-    runs = _run_starts(keys)
-    if len(runs) > 1:
-        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in columns])
-        batch = batch.take(order)
-        keys = batch.select(list(columns))
-        runs = _run_starts(keys)
+    if len(_run_starts(keys)) == 1:
+        yield _first(keys), batch
+        return
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in columns])
+    runs = _run_starts(keys.take(order))
     for start, end in zip(runs, [*runs[1:], batch.num_rows]):
-        values = tuple(keys.column(index)[start].as_py() for index in range(len(columns)))
-        yield values, batch.slice(start, end - start)
+        # Rows of their own: a slice would keep the whole batch in memory for as long as they wait.
+        rows = batch.take(order.slice(start, end - start))
+        yield _first(rows.select(list(columns))), rows
+
+
+def _first(keys: pa.RecordBatch) -> tuple[object, ...]:
+    return tuple(column[0].as_py() for column in keys.columns)
 
 
 def _run_starts(keys: pa.RecordBatch) -> list[int]:
@@ -127,18 +133,8 @@ class FileWriter:
         keys = (*self.layout.partition_columns, GROUP) if grouped else self.layout.partition_columns
         for values, rows in by_partition(batch, keys):
             place = _Place(values[:-1], str(values[-1]), extras) if grouped else _Place(values, "", extras)
-            file = self._open.pop(place, None) or self._new(place)
-            self._open[place] = file
-            stored = _stored(rows, self.layout, extras)
-            size = stored.nbytes
-            file.waiting.append(stored)
-            file.waiting_bytes += size
-            self._waiting_bytes += size
-            if file.waiting_bytes >= self.buffers.row_group_bytes:
-                self._flush(file)
-            if file.sink.tell() >= self.layout.file_bytes:
-                self._close(place)
-            self._relieve()
+            for stored in _pieces(_stored(rows, self.layout, extras), self._group_bytes):
+                self._take(place, stored)
 
     def finish(self) -> tuple[NewFile, ...]:
         """Close all files and tell what was written."""
@@ -152,6 +148,24 @@ class FileWriter:
             _discard(file)
         for written in self._done:
             self.storage.delete(written.path)
+
+    @property
+    def _group_bytes(self) -> int:
+        # A row group is the least that can be written, so none may be larger than a file should be.
+        return min(self.buffers.row_group_bytes, self.layout.file_bytes)
+
+    def _take(self, place: _Place, rows: pa.RecordBatch) -> None:
+        file = self._open.pop(place, None) or self._new(place)
+        self._open[place] = file
+        size = rows.nbytes + BATCH_OVERHEAD * rows.num_columns
+        file.waiting.append(rows)
+        file.waiting_bytes += size
+        self._waiting_bytes += size
+        if file.waiting_bytes >= self._group_bytes:
+            self._flush(file)
+        if file.sink.tell() >= self.layout.file_bytes:
+            self._close(place)
+        self._relieve()
 
     def _relieve(self) -> None:
         if self._waiting_bytes >= self.buffers.waiting_bytes:
@@ -213,6 +227,13 @@ class FileWriter:
 def _discard(file: _OpenFile) -> None:
     file.writer.is_open = False
     file.sink.__exit__(RuntimeError, RuntimeError("discarded"), None)
+
+
+def _pieces(rows: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of at most about that many bytes."""
+    step = max(1, rows.num_rows * most // max(rows.nbytes, 1))
+    for start in range(0, rows.num_rows, step):
+        yield rows.slice(start, step)
 
 
 def _stored_columns(layout: WriteLayout) -> Schema:

@@ -8,7 +8,6 @@ import pytest
 import tablespec
 from tablespec.errors import (
     ConstraintViolatedError,
-    InvalidPropertyError,
     SchemaMismatchError,
     StorageError,
     TypeMismatchError,
@@ -405,22 +404,6 @@ def test_a_check_that_cannot_be_evaluated_stops_every_append(tmp_path):
 
     assert "odd (regexp_like(city, 'x'))" in text
     assert "write with Spark instead" in text
-
-
-# --- nothing is left behind ---
-
-
-def test_files_of_an_append_that_cannot_be_committed_are_removed(table, tmp_path, monkeypatch):
-    before = contents(tmp_path)
-
-    def refuse(change, state):
-        raise InvalidPropertyError("x", "y", "z")
-
-    monkeypatch.setattr(DeltaFormat, "try_commit", lambda self, change, state: refuse(change, state))
-    with pytest.raises(InvalidPropertyError):
-        table.append(ROWS)
-
-    assert contents(tmp_path) == before
 
 
 def test_appends_make_versions_without_gaps(table, tmp_path):
