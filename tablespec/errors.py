@@ -476,3 +476,29 @@ class NoRecordKeyError(TableSpecError):
             f"{self.table} has no record key, which {self.operation} needs; create it with key=[...], "
             "set the property tablespec.recordKey, or use merge"
         )
+
+
+# --- computed values ------------------------------------------------------------------------------------------------
+
+
+@attrs.define
+class AmbiguousColumnError(TableSpecError):
+    """More than one table has a column of that name."""
+
+    column: str
+    candidates: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"the column {self.column!r} is ambiguous; write {' or '.join(self.candidates)}"
+
+
+@attrs.define
+class ValueOverflowError(TableSpecError):
+    """An expression gave a value that its type cannot hold."""
+
+    expression: str
+    type: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.expression} gave a value that {self.type} cannot hold: {self.why}"

@@ -40,6 +40,7 @@ from tablespec.model.schema import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    DataType,
     DecimalType,
 )
 
@@ -110,23 +111,24 @@ def parse(text: str) -> Predicate:
     UnsupportedOperatorError for SQL that predicates cannot say.
     """
     try:
-        return _predicate(syntax_tree(text), text)
+        return read_condition(syntax_tree(text), text)
     except RecursionError:
         raise InvalidPredicateError(text, 0, "it is nested too deeply") from None
 
 
-def _predicate(node: exp.Expr, text: str) -> Predicate:
+def read_condition(node: exp.Expr, text: str) -> Predicate:
+    """The predicate of a part of the syntax tree of `text`."""
     match node:
         case exp.Paren():
-            return _predicate(node.this, text)
+            return read_condition(node.this, text)
         case exp.And() | exp.Or():
             return _connected(node, text)
         case exp.Not():
-            return Not(_predicate(node.this, text))
+            return Not(read_condition(node.this, text))
         case exp.Boolean() | exp.Null():
-            return Literal(_value(node, text))
+            return Literal(read_constant(node, text))
         case exp.Column() | exp.Dot():
-            return Compare(Op.EQ, _column(node, text), Literal(True))
+            return Compare(Op.EQ, read_column(node, text), Literal(True))
         case exp.In():
             return _in(node, text)
         case exp.Between():
@@ -139,15 +141,15 @@ def _predicate(node: exp.Expr, text: str) -> Predicate:
             return _like(like, _string(node.expression, "ESCAPE", text), text)
         case exp.StartsWith() | exp.EndsWith() | exp.Contains():
             test = _TEXT_TESTS[type(node)]
-            return Text(test, _column(node.this, text), _string(node.expression, test.value, text))
+            return Text(test, read_column(node.this, text), _string(node.expression, test.value, text))
         case exp.Anonymous() if node.name.upper() == "MATCH" and len(node.expressions) == 2:
             column, query = node.expressions
-            return Match(_column(column, text), _string(query, "MATCH", text))
+            return Match(read_column(column, text), _string(query, "MATCH", text))
         case exp.Binary() if type(node) in _OPS:
             compared = _compare(_OPS[type(node)], _operand(node.this, text), _operand(node.expression, text))
             return Not(compared) if isinstance(node, exp.NullSafeNEQ) else compared
         case _:
-            raise _unsupported(text, _name(node))
+            raise _unsupported(text, spoken_name(node))
 
 
 def _connected(node: exp.Expr, text: str) -> Predicate:
@@ -161,7 +163,7 @@ def _connected(node: exp.Expr, text: str) -> Predicate:
         if type(current) is kind:
             waiting += (current.args["expression"], current.this)
             continue
-        operand = _predicate(current, text)
+        operand = read_condition(current, text)
         operands += operand.operands if isinstance(operand, connective) else (operand,)
     return connective(tuple(operands))
 
@@ -183,8 +185,8 @@ def _between(node: exp.Between, text: str) -> Predicate:
 def _in(node: exp.In, text: str) -> Predicate:
     if not node.expressions:
         raise _unsupported(text, "a subquery" if node.args.get("query") else "IN without a list of values")
-    column = _column(node.this, text)
-    return In(column, tuple(Literal(_value(value, text)) for value in node.expressions))
+    column = read_column(node.this, text)
+    return In(column, tuple(Literal(read_constant(value, text)) for value in node.expressions))
 
 
 def _is(node: exp.Is, text: str) -> Predicate:
@@ -193,13 +195,13 @@ def _is(node: exp.Is, text: str) -> Predicate:
         case exp.Null():
             return IsNull(operand) if isinstance(operand, Column) else Literal(operand.value is None)
         case exp.Boolean():
-            return Compare(Op.NULL_SAFE_EQ, operand, Literal(_value(node.expression, text)))
+            return Compare(Op.NULL_SAFE_EQ, operand, Literal(read_constant(node.expression, text)))
         case other:
-            raise _unsupported(text, f"IS {_name(other)}")
+            raise _unsupported(text, f"IS {spoken_name(other)}")
 
 
 def _like(node: exp.Like, escape: str | None, text: str) -> Predicate:
-    column = _column(node.this, text)
+    column = read_column(node.this, text)
     try:
         test, value = read_pattern(_string(node.expression, "LIKE", text), escape)
     except ValueError as error:
@@ -211,32 +213,34 @@ def _like(node: exp.Like, escape: str | None, text: str) -> Predicate:
 def _operand(node: exp.Expr, text: str) -> Operand:
     inner = node.unnest()
     if isinstance(inner, exp.Column | exp.Dot):
-        return _column(inner, text)
-    return Literal(_value(inner, text))
+        return read_column(inner, text)
+    return Literal(read_constant(inner, text))
 
 
-def _column(node: exp.Expr, text: str) -> Column:
+def read_column(node: exp.Expr, text: str) -> Column:
+    """The column that a part of the syntax tree names."""
     inner = node.unnest()
     if not isinstance(inner, exp.Column | exp.Dot):
         constant = isinstance(inner, exp.Literal | exp.Boolean | exp.Null | exp.HexString)
-        raise _unsupported(text, "a value where a column must stand" if constant else _name(inner))
+        raise _unsupported(text, "a value where a column must stand" if constant else spoken_name(inner))
     parts = inner.parts
     if not all(isinstance(part, exp.Identifier) for part in parts):
-        raise _unsupported(text, _name(next(part for part in parts if not isinstance(part, exp.Identifier))))
+        raise _unsupported(text, spoken_name(next(part for part in parts if not isinstance(part, exp.Identifier))))
     return Column(tuple(part.name for part in parts))
 
 
 def _string(node: exp.Expr, where: str, text: str) -> str:
-    value = _value(node, text)
+    value = read_constant(node, text)
     if not isinstance(value, str):
         raise _unsupported(text, f"{where} with anything but a string")
     return value
 
 
-def _value(node: exp.Expr, text: str) -> Scalar:
+def read_constant(node: exp.Expr, text: str) -> Scalar:
+    """The constant that a part of the syntax tree writes."""
     match node:
         case exp.Paren():
-            return _value(node.this, text)
+            return read_constant(node.this, text)
         case exp.Literal():
             return str(node.this) if node.is_string else _number(node, text)
         case exp.Boolean():
@@ -250,7 +254,7 @@ def _value(node: exp.Expr, text: str) -> Scalar:
         case exp.Cast() if type(node) is exp.Cast:
             return _cast(node, text)
         case _:
-            raise _unsupported(text, _name(node))
+            raise _unsupported(text, spoken_name(node))
 
 
 def _number(node: exp.Literal, text: str) -> Scalar:
@@ -261,7 +265,7 @@ def _number(node: exp.Literal, text: str) -> Scalar:
 
 
 def _negated(node: exp.Neg, text: str) -> Scalar:
-    match _value(node.this, text):
+    match read_constant(node.this, text):
         case int() | float() as value if not isinstance(value, bool):
             return -value
         case Decimal() as value:
@@ -272,19 +276,24 @@ def _negated(node: exp.Neg, text: str) -> Scalar:
 
 
 def _cast(node: exp.Cast, text: str) -> Scalar:
-    value = _value(node.this, text)
-    kind = node.to.this
-    sizes = tuple(int(size.name) for size in node.to.expressions if size.name.isdecimal())
-    type_ = DecimalType(*sizes) if kind == exp.DataType.Type.DECIMAL and len(sizes) == 2 else _TYPES.get(kind)
-    if type_ is None or node.args.get("format") or (sizes and type_ in _TYPES.values()):
-        raise _unsupported(text, f"CAST to {node.to.sql()}")
+    value, type_ = read_constant(node.this, text), read_type(node, text)
     try:
         return cast(value, type_)
     except ValueError as error:
         raise InvalidPredicateError(text, max(text.find(str(value)), 0), str(error)) from None
 
 
-def _name(node: exp.Expr) -> str:
+def read_type(node: exp.Cast, text: str) -> DataType:
+    """The type that a CAST asks for."""
+    kind = node.to.this
+    sizes = tuple(int(size.name) for size in node.to.expressions if size.name.isdecimal())
+    type_ = DecimalType(*sizes) if kind == exp.DataType.Type.DECIMAL and len(sizes) == 2 else _TYPES.get(kind)
+    if type_ is None or node.args.get("format") or (sizes and type_ in _TYPES.values()):
+        raise _unsupported(text, f"CAST to {node.to.sql()}")
+    return type_
+
+
+def spoken_name(node: exp.Expr) -> str:
     """What a person calls this piece of SQL."""
     if type(node) in _NAMES:
         return _NAMES[type(node)]

@@ -16,19 +16,19 @@ def render(predicate: Predicate) -> str:
         case Compare(op, left, right):
             return f"{_operand(left)} {op.value} {_operand(right)}"
         case In(column, values):
-            return f"{_column(column)} IN ({', '.join(sql_literal(value.value) for value in values)})"
+            return f"{render_column(column)} IN ({', '.join(sql_literal(value.value) for value in values)})"
         case IsNull(column):
-            return f"{_column(column)} IS NULL"
+            return f"{render_column(column)} IS NULL"
         case Text(test, column, value):
-            return f"{test.value}({_column(column)}, {quoted(value)})"
+            return f"{test.value}({render_column(column)}, {quoted(value)})"
         case Match(column, query):
-            return f"MATCH({_column(column)}, {quoted(query)})"
+            return f"MATCH({render_column(column)}, {quoted(query)})"
         case And(operands):
             return " AND ".join(_inside(operand) for operand in operands)
         case Or(operands):
             return " OR ".join(_inside(operand) for operand in operands)
         case Not(IsNull(column)):
-            return f"{_column(column)} IS NOT NULL"
+            return f"{render_column(column)} IS NOT NULL"
         case Not(operand):
             return f"NOT {_inside(operand)}"
         case _:
@@ -40,8 +40,9 @@ def _inside(predicate: Predicate) -> str:
 
 
 def _operand(operand: Operand) -> str:
-    return _column(operand) if isinstance(operand, Column) else sql_literal(operand.value)
+    return render_column(operand) if isinstance(operand, Column) else sql_literal(operand.value)
 
 
-def _column(column: Column) -> str:
+def render_column(column: Column) -> str:
+    """The path of a column, quoted."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in column.path)
