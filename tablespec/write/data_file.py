@@ -1,11 +1,12 @@
 """Rows written into Parquet files under names that nobody can see yet.
 
-Memory is bounded by the buffers: rows wait for the file of their partition until they make a row group, or until all waiting rows
-together are too many.
+Memory is bounded by the buffers: rows wait until those of their partition make a row group, or until all waiting rows together are
+too many; only then is the file of the partition begun. An open file takes up to some megabytes for the dictionaries of its columns.
 """
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Iterator
@@ -75,7 +76,9 @@ def by_partition(
 
 
 def _first(keys: pa.RecordBatch) -> tuple[object, ...]:
-    return tuple(column[0].as_py() for column in keys.columns)
+    values = (column[0].as_py() for column in keys.columns)
+    # Every NaN is the same partition, though no two of them are equal.
+    return tuple(math.nan if value != value else value for value in values)
 
 
 def _run_starts(keys: pa.RecordBatch) -> list[int]:
@@ -96,17 +99,22 @@ class _Place:
 
 
 @attrs.define(eq=False)
+class _Waiting:
+    """Rows that wait to be written together."""
+
+    batches: list[pa.RecordBatch] = attrs.field(factory=list)
+    size: int = 0
+
+
+@attrs.define(eq=False)
 class _OpenFile:
-    """A file being written, and the rows that wait for it."""
+    """A file being written."""
 
     path: str
-    place: _Place
     group: str
     sink: BinaryIO
     writer: pq.ParquetWriter
     footers: list[pq.FileMetaData]
-    waiting: list[pa.RecordBatch] = attrs.field(factory=list)
-    waiting_bytes: int = 0
     with_nan: set[tuple[str, ...]] = attrs.field(factory=set)
 
 
@@ -122,6 +130,7 @@ class FileWriter:
     layout: WriteLayout
     buffers: Buffers = Buffers()
     folder: str = ""
+    _waiting: dict[_Place, _Waiting] = attrs.field(factory=dict, init=False)
     _open: dict[_Place, _OpenFile] = attrs.field(factory=dict, init=False)
     _done: list[NewFile] = attrs.field(factory=list, init=False)
     _waiting_bytes: int = attrs.field(default=0, init=False)
@@ -138,6 +147,8 @@ class FileWriter:
 
     def finish(self) -> tuple[NewFile, ...]:
         """Close all files and tell what was written."""
+        for place in list(self._waiting):
+            self._flush(place)
         for place in list(self._open):
             self._close(place)
         return tuple(self._done)
@@ -155,22 +166,30 @@ class FileWriter:
         return min(self.buffers.row_group_bytes, self.layout.file_bytes)
 
     def _take(self, place: _Place, rows: pa.RecordBatch) -> None:
+        waiting = self._waiting.setdefault(place, _Waiting())
+        size = rows.nbytes + BATCH_OVERHEAD * rows.num_columns
+        waiting.batches.append(rows)
+        waiting.size += size
+        self._waiting_bytes += size
+        if waiting.size >= self._group_bytes:
+            self._flush(place)
+        while self._waiting_bytes >= self.buffers.waiting_bytes:
+            self._flush(max(self._waiting, key=lambda other: self._waiting[other].size))
+
+    def _flush(self, place: _Place) -> None:
+        """Write the rows that wait as a row group of the file of their place, which is begun where none is open."""
+        waiting = self._waiting.pop(place)
+        self._waiting_bytes -= waiting.size
         file = self._open.pop(place, None) or self._new(place)
         self._open[place] = file
-        size = rows.nbytes + BATCH_OVERHEAD * rows.num_columns
-        file.waiting.append(rows)
-        file.waiting_bytes += size
-        self._waiting_bytes += size
-        if file.waiting_bytes >= self._group_bytes:
-            self._flush(file)
+        rows = pa.Table.from_batches(waiting.batches)
+        for path in self.layout.stats_leaves:
+            if path not in file.with_nan and _has_nan(rows, path):
+                file.with_nan.add(path)
+        file.writer.write_table(rows, row_group_size=rows.num_rows)
         if file.sink.tell() >= self.layout.file_bytes:
             self._close(place)
-        self._relieve()
-
-    def _relieve(self) -> None:
-        if self._waiting_bytes >= self.buffers.waiting_bytes:
-            self._flush(max(self._open.values(), key=lambda file: file.waiting_bytes))
-        while len(self._open) > self.buffers.open_files:
+        if len(self._open) > self.buffers.open_files:
             # The one that was written to longest ago; more rows of its partition go to another file.
             self._close(next(iter(self._open)))
 
@@ -189,23 +208,11 @@ class FileWriter:
             store_schema=False,
             coerce_timestamps="us",
         )
-        return _OpenFile(path, place, place.group or name, sink, writer, footers)
-
-    def _flush(self, file: _OpenFile) -> None:
-        if not file.waiting:
-            return
-        rows = pa.Table.from_batches(file.waiting)
-        for path in self.layout.stats_leaves:
-            if path not in file.with_nan and _has_nan(rows, path):
-                file.with_nan.add(path)
-        file.writer.write_table(rows, row_group_size=rows.num_rows)
-        self._waiting_bytes -= file.waiting_bytes
-        file.waiting, file.waiting_bytes = [], 0
+        return _OpenFile(path, place.group or name, sink, writer, footers)
 
     def _close(self, place: _Place) -> None:
         file = self._open.pop(place)
         try:
-            self._flush(file)
             file.writer.close()
             size = file.sink.tell()
             file.sink.close()

@@ -1,0 +1,121 @@
+"""Who may do what to which table: asked before anything is read or written."""
+
+from __future__ import annotations
+
+import enum
+import tomllib
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+
+from tablespec.errors import InvalidPolicyError, NotAuthorizedError
+
+ANONYMOUS = "anonymous"
+
+
+class Privilege(enum.Enum):
+    """What a principal may be allowed to do to a table."""
+
+    SELECT = "SELECT"
+    INSERT = "INSERT"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+
+
+class Authorizer(Protocol):
+    """Knows who may do what; it must pickle where tables travel to workers."""
+
+    def check(self, principal: str, table: str, privilege: Privilege) -> None:
+        """Raise NotAuthorizedError unless the principal has the privilege.
+
+        `table` is the name `db.table` for a table of a catalog, and the canonical URL for one that was opened by its place.
+        """
+        ...
+
+
+@attrs.frozen
+class AllowAll:
+    """Lets everybody do everything."""
+
+    def check(self, principal: str, table: str, privilege: Privilege) -> None:
+        """Nothing is refused."""
+
+
+@attrs.frozen
+class Rule:
+    """Privileges that the principals of one pattern have on the tables of another; `*` and `?` stand for characters."""
+
+    principal: str
+    table: str
+    privileges: tuple[Privilege, ...]
+
+    def grants(self, principal: str, table: str, privilege: Privilege) -> bool:
+        """Whether this rule gives the privilege."""
+        return (
+            privilege in self.privileges and fnmatchcase(principal, self.principal) and fnmatchcase(table, self.table)
+        )
+
+
+@attrs.frozen
+class PolicyFile:
+    """Allows what at least one rule of a TOML file grants, and nothing else; make it with `PolicyFile.read`."""
+
+    path: str
+    rules: tuple[Rule, ...]
+
+    @classmethod
+    def read(cls, path: str | Path) -> PolicyFile:
+        """The policy of a file as it is now; raises InvalidPolicyError where it says anything but rules.
+
+        A rule is a `[[rule]]` with `principal`, `table` and `privileges`. What is written later counts when it is read again.
+        """
+        try:
+            document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InvalidPolicyError(str(path), str(error)) from error
+        strange = sorted(set(document) - {"rule"})
+        written = document.get("rule", [])
+        if strange or not isinstance(written, list):
+            raise InvalidPolicyError(str(path), f"{strange[0] if strange else 'rule'} is not a [[rule]]")
+        return cls(str(path), tuple(_rule(str(path), number, one) for number, one in enumerate(written, 1)))
+
+    def check(self, principal: str, table: str, privilege: Privilege) -> None:
+        """Raise NotAuthorizedError unless a rule grants it."""
+        if not any(rule.grants(principal, table, privilege) for rule in self.rules):
+            raise NotAuthorizedError(principal, table, privilege.value)
+
+
+@attrs.frozen(kw_only=True)
+class Access:
+    """On whose behalf a table is used, and who is asked about it."""
+
+    authorizer: Authorizer = AllowAll()
+    principal: str = ANONYMOUS
+    table: str = ""
+
+    def check(self, *privileges: Privilege) -> None:
+        """Raise NotAuthorizedError unless the principal has all of them."""
+        for privilege in privileges:
+            self.authorizer.check(self.principal, self.table, privilege)
+
+
+def access_to(table: str, authorizer: Authorizer | None, principal: str) -> Access:
+    """The access of a principal to a table; without an authorizer everything is allowed."""
+    return Access(authorizer=authorizer or AllowAll(), principal=principal, table=table)
+
+
+def _rule(path: str, number: int, written: object) -> Rule:
+    members = {"principal", "table", "privileges"}
+    if not isinstance(written, Mapping) or set(written) != members:
+        raise InvalidPolicyError(path, f"rule {number} must have principal, table and privileges, and nothing else")
+    principal, table, privileges = written["principal"], written["table"], written["privileges"]
+    if not isinstance(principal, str) or not isinstance(table, str) or not isinstance(privileges, list):
+        raise InvalidPolicyError(path, f"rule {number}: principal and table are text, privileges is a list of text")
+    known = [privilege.value for privilege in Privilege]
+    unknown = [name for name in privileges if name not in known]
+    if unknown:
+        raise InvalidPolicyError(path, f"rule {number}: {unknown[0]!r} is not one of {', '.join(known)}")
+    return Rule(principal, table, tuple(Privilege(name) for name in privileges))

@@ -1,0 +1,241 @@
+"""What a merge says, taken apart: keys, filters and clauses, bound to the columns of table and source."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablespec.errors import InvalidPredicateError
+from tablespec.expr.bind import bind
+from tablespec.expr.bind_value import bind_qualified, bind_value
+from tablespec.expr.nodes import (
+    TRUE,
+    And,
+    Column,
+    Compare,
+    In,
+    IsNull,
+    Literal,
+    Match,
+    Not,
+    Op,
+    Operand,
+    Or,
+    Predicate,
+    Scalar,
+    Text,
+    all_of,
+    columns_of,
+    conjuncts,
+)
+from tablespec.expr.value import Value, columns_of_value
+from tablespec.model.schema import Field, Schema, StructType
+
+TARGET = "t"
+SOURCE = "s"
+# Up to this many keys a filter names each of them; beyond, their range.
+LISTED_KEYS = 1000
+
+
+class Kind(enum.Enum):
+    """When a clause applies, and what it does."""
+
+    MATCHED_UPDATE = "when matched then update"
+    MATCHED_DELETE = "when matched then delete"
+    NOT_MATCHED_INSERT = "when not matched then insert"
+    UNMATCHED_UPDATE = "when not matched by source then update"
+    UNMATCHED_DELETE = "when not matched by source then delete"
+
+    @property
+    def matched(self) -> bool:
+        """Whether it is about rows that both sides have."""
+        return self in (Kind.MATCHED_UPDATE, Kind.MATCHED_DELETE)
+
+    @property
+    def by_source(self) -> bool:
+        """Whether it is about rows that only the table has."""
+        return self in (Kind.UNMATCHED_UPDATE, Kind.UNMATCHED_DELETE)
+
+
+@attrs.frozen
+class Clause:
+    """One clause of a merge; `values` None stands for all columns of the same name."""
+
+    kind: Kind
+    where: Predicate | str | None = None
+    values: Mapping[str, Value | str | Scalar] | None = None
+
+
+@attrs.frozen
+class BoundClause:
+    """A clause whose condition and expressions are bound to the columns `t.x` and `s.x`."""
+
+    kind: Kind
+    where: Predicate
+    values: tuple[tuple[str, Value], ...]
+
+
+@attrs.frozen(kw_only=True)
+class MergePlan:
+    """A merge, bound: rows match when all key pairs are equal and `residual` is true."""
+
+    keys: tuple[tuple[str, str], ...]
+    target_filter: Predicate
+    source_filter: Predicate
+    residual: Predicate
+    clauses: tuple[BoundClause, ...]
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether rows of the table matter that match nothing."""
+        return any(clause.kind.by_source for clause in self.clauses)
+
+
+def plan(on: Predicate | str, clauses: Sequence[Clause], table: Schema, source: Schema) -> MergePlan:
+    """Take a merge apart; names may be qualified by `t` and `s`, and must be where both sides have them."""
+    both = combined(table, source)
+    condition = bind_qualified(on, both, (TARGET, SOURCE))
+    keys, target, of_source, residual = [], [], [], []
+    for part in conjuncts(condition):
+        sides = {path[0] for path in columns_of(part)}
+        pair = _key_pair(part)
+        if pair is not None:
+            keys.append(pair)
+        elif sides == {TARGET}:
+            target.append(part)
+        elif sides == {SOURCE}:
+            of_source.append(part)
+        else:
+            residual.append(part)
+    if not clauses:
+        raise InvalidPredicateError("", 0, "a merge has at least one clause")
+    return MergePlan(
+        keys=tuple(keys),
+        target_filter=all_of(tuple(target)),
+        source_filter=all_of(tuple(of_source)),
+        residual=all_of(tuple(residual)),
+        clauses=tuple(_bound(clause, table, source, both) for clause in clauses),
+    )
+
+
+def combined(table: Schema, source: Schema) -> Schema:
+    """The columns of both sides, each below its qualifier."""
+    return Schema(
+        (Field(name=TARGET, type=StructType(table.fields)), Field(name=SOURCE, type=StructType(source.fields)))
+    )
+
+
+def pruning(merge: MergePlan, source: pa.Table, table: Schema) -> Predicate:
+    """What rows of the table must satisfy to matter, in the table's own columns."""
+    if merge.reads_all:
+        return TRUE
+    parts = [unqualified(merge.target_filter)]
+    for target_column, source_column in merge.keys:
+        parts.append(_key_filter(target_column, source.column(source_column)))
+    return bind(all_of(tuple(parts)), table)
+
+
+def needed_columns(merge: MergePlan, table: Schema, *, all_columns: bool) -> tuple[str, ...]:
+    """The columns of the table that must be read to decide and to write new versions."""
+    if all_columns:
+        return table.names
+    needed = {key for key, _ in merge.keys}
+    for part in (merge.target_filter, merge.residual, *(clause.where for clause in merge.clauses)):
+        needed |= {path[1] for path in columns_of(part) if path[0] == TARGET}
+    for clause in merge.clauses:
+        if clause.kind in (Kind.MATCHED_UPDATE, Kind.UNMATCHED_UPDATE):
+            for _, value in clause.values:
+                needed |= {path[1] for path in columns_of_value(value) if path[0] == TARGET}
+    return tuple(name for name in table.names if name in needed)
+
+
+def unqualified(predicate: Predicate) -> Predicate:
+    """A predicate about one side alone, without the qualifier."""
+    match predicate:
+        case Literal():
+            return predicate
+        case Compare(op, left, right):
+            return Compare(op, _plain(left), _plain(right))
+        case In(column, values):
+            return In(_own(column), values)
+        case IsNull(column):
+            return IsNull(_own(column))
+        case Text(test, column, value):
+            return Text(test, _own(column), value)
+        case Match(column, query):
+            return Match(_own(column), query)
+        case And(operands):
+            return And(tuple(unqualified(operand) for operand in operands))
+        case Or(operands):
+            return Or(tuple(unqualified(operand) for operand in operands))
+        case Not(operand):
+            return Not(unqualified(operand))
+        case _:
+            assert_never(predicate)
+
+
+def _plain(operand: Operand) -> Operand:
+    return _own(operand) if isinstance(operand, Column) else operand
+
+
+def _own(column: Column) -> Column:
+    return Column(column.path[1:], column.type)
+
+
+def _key_pair(part: Predicate) -> tuple[str, str] | None:
+    match part:
+        case Compare(Op.EQ, Column(left), Column(right)) if len(left) == len(right) == 2:
+            if (left[0], right[0]) == (TARGET, SOURCE):
+                return left[1], right[1]
+            if (left[0], right[0]) == (SOURCE, TARGET):
+                return right[1], left[1]
+    return None
+
+
+def _key_filter(column: str, keys: pa.ChunkedArray) -> Predicate:
+    distinct = pc.unique(keys.combine_chunks().drop_null())
+    named = Column((column,))
+    if len(distinct) == 0:
+        return Literal(False)
+    if len(distinct) <= LISTED_KEYS:
+        return In(named, tuple(Literal(value) for value in distinct.to_pylist()))
+    try:
+        ends = pc.min_max(distinct).as_py()
+    except pa.ArrowNotImplementedError:
+        return TRUE
+    if ends["max"] != ends["max"]:
+        return TRUE
+    return And((Compare(Op.GE, named, Literal(ends["min"])), Compare(Op.LE, named, Literal(ends["max"]))))
+
+
+def _bound(clause: Clause, table: Schema, source: Schema, both: Schema) -> BoundClause:
+    where = TRUE if clause.where is None else bind_qualified(clause.where, both, (TARGET, SOURCE))
+    _check_sides(clause.kind, where)
+    if clause.kind in (Kind.MATCHED_DELETE, Kind.UNMATCHED_DELETE):
+        return BoundClause(clause.kind, where, ())
+    given = clause.values
+    if given is None:
+        given = {name: Column((SOURCE, name)) for name in table.names if name in source}
+    values = {}
+    for name, value in given.items():
+        field = table.field(name)
+        values[field.name] = bind_value(value, both, field.type, (TARGET, SOURCE))
+    if clause.kind is not Kind.NOT_MATCHED_INSERT:
+        for name in table.names:
+            values.setdefault(name, bind_value(Column((TARGET, name)), both, table.field(name).type, (TARGET, SOURCE)))
+    return BoundClause(clause.kind, where, tuple(values.items()))
+
+
+def _check_sides(kind: Kind, where: Predicate) -> None:
+    sides = {path[0] for path in columns_of(where)}
+    if kind is Kind.NOT_MATCHED_INSERT and TARGET in sides:
+        raise InvalidPredicateError("", 0, "the condition of an insert can look at columns of the source only")
+    if kind.by_source and SOURCE in sides:
+        raise InvalidPredicateError(
+            "", 0, "the condition for rows without a source row can look at columns of the table only"
+        )
