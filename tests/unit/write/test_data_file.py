@@ -77,26 +77,48 @@ def test_a_partition_gets_one_file_however_its_rows_come(tmp_path):
 
 def test_more_partitions_than_files_may_be_open_are_written_all_the_same(tmp_path):
     table = tablespec.create_table(str(tmp_path), pa.schema([("p", pa.int64()), ("x", pa.int64())]), partition_by=["p"])
-    rows = pa.table({"p": [n % 40 for n in range(400)], "x": list(range(400))})
+    rows = pa.table({"p": [n % 40 for n in range(4000)], "x": list(range(4000))})
     most = []
 
     def batches():
-        for batch in rows.to_batches(max_chunksize=50):
+        for batch in rows.to_batches(max_chunksize=400):
             most.append(sum(path.suffix == ".tmp" for path in tmp_path.rglob("*")))
             yield batch
 
     appended = append(
-        table.format, pa.RecordBatchReader.from_batches(rows.schema, batches()), buffers=Buffers(open_files=5)
+        table.format,
+        pa.RecordBatchReader.from_batches(rows.schema, batches()),
+        buffers=Buffers(waiting_bytes=40_000, open_files=5),
     )
 
     assert max(most) == 5
-    assert appended.files > 40
+    assert 40 < appended.files < 400
     assert_same_rows(table.scan(), rows)
     for partition in table.file_index.list_files_at(None):
         assert_same_rows(
             table.scan(f"p = {partition.descriptor.values[0]}"),
-            [(n % 40, n) for n in range(400) if n % 40 == partition.descriptor.values[0]],
+            [(n % 40, n) for n in range(4000) if n % 40 == partition.descriptor.values[0]],
         )
+
+
+@pytest.mark.parametrize("values", [[float("nan"), 1.0], ["", None]], ids=["nan", "empty and null"])
+def test_values_that_are_read_back_as_one_share_a_file(tmp_path, values):
+    rows = pa.table({"p": values * 10, "x": list(range(20))})
+    table = tablespec.create_table(str(tmp_path), rows.schema, partition_by=["p"])
+
+    appended = table.append(in_batches(rows, 3))
+
+    assert appended.files == len({str(value) for value in values if value != ""})
+
+
+def test_rows_of_few_partitions_wait_until_they_fill_a_row_group(tmp_path):
+    rows = pa.table({"p": [n % 200 for n in range(10_000)], "x": list(range(10_000))})
+    table = tablespec.create_table(str(tmp_path), rows.schema, partition_by=["p"])
+
+    appended = append(table.format, in_batches(rows, 1000), buffers=Buffers(open_files=3))
+
+    assert appended.files == 200
+    assert_same_rows(table.scan(), rows)
 
 
 PARTITION_VALUES = {
