@@ -7,22 +7,33 @@ from importlib.metadata import version
 
 import pyarrow as pa
 
-from tablespec.arrow.schema import schema_of
+from tablespec.catalog import Catalog, NewTable, create_at, open_at
 from tablespec.errors import TableSpecError, TableSpecWarning
 from tablespec.formats.base import Profile
-from tablespec.formats.detect import create_format, open_format
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
 from tablespec.model.schema import Schema
 from tablespec.read.scan import Scan
 from tablespec.storage.store import Storage
 from tablespec.table import Table
-from tablespec.txn.transaction import Retries, new_operation_id
+from tablespec.txn.transaction import Retries
+from tablespec.write.authorize import ANONYMOUS, Authorizer, PolicyFile, Privilege, access_to
+from tablespec.write.clauses import (
+    when_matched_delete,
+    when_matched_update,
+    when_not_matched_by_source_delete,
+    when_not_matched_by_source_update,
+    when_not_matched_insert,
+)
 
 __all__ = [
+    "Authorizer",
+    "Catalog",
     "Cdc",
     "Incremental",
     "Instant",
+    "PolicyFile",
+    "Privilege",
     "Profile",
     "ReadOptimized",
     "ReadingMode",
@@ -36,10 +47,13 @@ __all__ = [
     "Timeline",
     "create_table",
     "open_table",
+    "when_matched_delete",
+    "when_matched_update",
+    "when_not_matched_by_source_delete",
+    "when_not_matched_by_source_update",
+    "when_not_matched_insert",
 ]
 __version__ = version("tablespec")
-
-RECORD_KEY = "tablespec.recordKey"
 
 
 def open_table(
@@ -48,13 +62,17 @@ def open_table(
     storage_options: Mapping[str, str] | None = None,
     allowed_roots: Sequence[str] = (),
     check_protocol: bool = True,
+    authorizer: Authorizer | None = None,
+    principal: str = ANONYMOUS,
 ) -> Table:
     """The table at a path or URL, in whatever format it is.
 
     `allowed_roots` are places outside of the table whose files its log may name. `check_protocol=False` reads tables that this
     release does not know how to read rightly; it is for looking at them, not for trusting them, and never lets one write.
+    An authorizer is asked for SELECT now, and for what each verb needs on behalf of the principal.
     """
-    return Table(open_format(Storage.at(url, storage_options, allowed_roots), check_protocol=check_protocol))
+    storage = Storage.at(url, storage_options, allowed_roots)
+    return open_at(storage, access_to(storage.url, authorizer, principal), check_protocol=check_protocol)
 
 
 def create_table(
@@ -66,13 +84,16 @@ def create_table(
     properties: Mapping[str, str] | None = None,
     profile: Profile = Profile.OPEN,
     storage_options: Mapping[str, str] | None = None,
+    authorizer: Authorizer | None = None,
+    principal: str = ANONYMOUS,
 ) -> Table:
     """A new table in the native format; `key` names the columns that identify a record."""
-    columns = schema_of(schema) if isinstance(schema, pa.Schema) else schema
-    named = dict(properties or {})
-    if key:
-        named[RECORD_KEY] = ",".join(columns.field(name).name for name in key)
     storage = Storage.at(url, storage_options)
-    return Table(
-        create_format(storage, columns, tuple(partition_by), tuple(named.items()), new_operation_id(), profile)
+    new = NewTable(
+        schema=schema,
+        partition_by=tuple(partition_by),
+        key=tuple(key),
+        properties=tuple((properties or {}).items()),
+        profile=profile,
     )
+    return create_at(storage, access_to(storage.url, authorizer, principal), new)

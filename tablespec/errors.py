@@ -141,6 +141,20 @@ class DataFileMissingError(TableSpecError):
 
 
 @attrs.define
+class ChangesGoneError(TableSpecError):
+    """What a version changed cannot be told any more; `left` is the version after which changes can still be read."""
+
+    table: str
+    version: int
+    why: str
+    left: int | None = None
+
+    def __str__(self) -> str:
+        way_out = "start after a later version" if self.left is None else f"those after version {self.left} can be read"
+        return f"the changes of version {self.version} of {self.table} are gone: {self.why}; {way_out}"
+
+
+@attrs.define
 class CorruptFileError(TableSpecError):
     """A data file or deletion vector cannot be read as what it should be."""
 
@@ -502,3 +516,72 @@ class ValueOverflowError(TableSpecError):
 
     def __str__(self) -> str:
         return f"{self.expression} gave a value that {self.type} cannot hold: {self.why}"
+
+
+# --- names, privileges and statements -------------------------------------------------------------------------------
+
+
+@attrs.define
+class InvalidNameError(TableSpecError):
+    """The text cannot name a table of a catalog."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name!r} is not a name of the form db.table, each part of letters, digits and _ and not beginning with a digit"
+
+
+@attrs.define
+class NotAuthorizedError(TableSpecError):
+    """The principal does not have the privilege that an operation needs."""
+
+    principal: str
+    table: str
+    privilege: str
+
+    def __str__(self) -> str:
+        return f"{self.principal} does not have the privilege {self.privilege} on {self.table}; nothing was done"
+
+
+@attrs.define
+class InvalidPolicyError(TableSpecError):
+    """A policy file does not say who may do what."""
+
+    path: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"the policy file {self.path} cannot be used: {self.why}"
+
+
+@attrs.define
+class InvalidStatementError(TableSpecError):
+    """The text is not an SQL statement that tablespec runs."""
+
+    text: str
+    position: int
+    why: str
+
+    def __str__(self) -> str:
+        line = self.text.count("\n", 0, self.position)
+        column = self.position - (self.text.rfind("\n", 0, self.position) + 1)
+        shown = self.text.split("\n")[line]
+        return f"cannot run the statement, line {line + 1} column {column + 1}: {self.why}\n  {shown}\n  {' ' * column}^"
+
+
+# --- looking after tables -------------------------------------------------------------------------------------------
+
+
+@attrs.define
+class ShortRetentionError(TableSpecError):
+    """Files would go that readers and writers at work may still need."""
+
+    table: str
+    asked: str
+    least: str
+
+    def __str__(self) -> str:
+        return (
+            f"a retention of {self.asked} may take files away from readers and writers of {self.table} that are at work; "
+            f"ask for {self.least} or more, or say allow_short_retention=True when nobody else uses the table"
+        )

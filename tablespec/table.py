@@ -12,13 +12,18 @@ from tablespec.formats.base import HistoryEntry, TableFormat, TableInfo
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import ReadingMode, ReadOptimized, Snapshot
 from tablespec.model.schema import Schema
+from tablespec.read.changes import ChangeScan, changes
 from tablespec.read.file_index import At, FileIndex, Filters, bound_filters, resolve, state_at
+from tablespec.read.incremental import IncrementalScan, incremental
 from tablespec.read.scan import Scan
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.txn.transaction import Retries
 from tablespec.write import alter
 from tablespec.write.append import Appended, append, writable
+from tablespec.write.authorize import REPLACING, Access, Privilege, merging
 from tablespec.write.delete import delete
+from tablespec.write.merge import merge
+from tablespec.write.merge_plan import Clause
 from tablespec.write.replace_where import (
     Replacement,
     ReplaceOptions,
@@ -29,6 +34,8 @@ from tablespec.write.replace_where import (
 )
 from tablespec.write.row_change import ChangeResult, Strategy
 from tablespec.write.runner import Runner, Threads
+from tablespec.write.update import Assignments, update
+from tablespec.write.upsert import upsert
 
 
 @attrs.frozen
@@ -36,6 +43,7 @@ class Table:
     """A table at a place, in whatever format; it always shows the newest state unless asked for another."""
 
     format: TableFormat
+    access: Access = Access()
 
     @property
     def url(self) -> str:
@@ -75,7 +83,7 @@ class Table:
     @property
     def file_index(self) -> FileIndex:
         """Which files hold the rows."""
-        return FileIndex(self.format)
+        return FileIndex(self._allowed(Privilege.SELECT))
 
     def schema_at(self, at: At = None) -> Schema:
         """The columns at an instant."""
@@ -91,7 +99,7 @@ class Table:
 
     def slice_reader(self, at: At = None) -> FileSliceReader:
         """A reader of single slices of the state at an instant."""
-        state = state_at(self.format, at)
+        state = state_at(self._allowed(Privilege.SELECT), at)
         return FileSliceReader(storage=self.format.storage, layout=state.layout, codec=state.codec)
 
     def scan(self, where: Filters = None, columns: Sequence[str] | None = None, at: At = None) -> Scan:
@@ -101,6 +109,18 @@ class Table:
     def read_optimized(self, where: Filters = None, columns: Sequence[str] | None = None, at: At = None) -> Scan:
         """The rows of base files as of an instant, leaving merge-on-read changes aside."""
         return self._scan(where, columns, at, ReadOptimized())
+
+    def incremental(
+        self, after: At, upto: At = None, where: Filters = None, columns: Sequence[str] | None = None
+    ) -> IncrementalScan:
+        """The rows as of `upto` that were inserted or changed after `after`; rows that were only moved do not count."""
+        return incremental(self._allowed(Privilege.SELECT), after, upto, where, columns)
+
+    def changes(
+        self, after: At, upto: At = None, where: Filters = None, columns: Sequence[str] | None = None
+    ) -> ChangeScan:
+        """What happened to rows after `after` up to and including `upto`, change by change."""
+        return changes(self._allowed(Privilege.SELECT), after, upto, where, columns)
 
     def append(
         self,
@@ -113,7 +133,7 @@ class Table:
     ) -> Appended:
         """Add the rows of anything that speaks Arrow."""
         return append(
-            self.format,
+            self._allowed(Privilege.INSERT),
             data,
             merge_schema=merge_schema,
             transaction=transaction,
@@ -132,8 +152,61 @@ class Table:
     ) -> ChangeResult:
         """Delete the rows for which the predicate is true."""
         return delete(
-            self.format, predicate, allow_full_table=allow_full_table, strategy=strategy, runner=runner, retries=retries
+            self._allowed(Privilege.SELECT, Privilege.DELETE),
+            predicate,
+            allow_full_table=allow_full_table,
+            strategy=strategy,
+            runner=runner,
+            retries=retries,
         )
+
+    def update(
+        self,
+        values: Assignments,
+        predicate: Predicate | str | None,
+        *,
+        allow_full_table: bool = False,
+        strategy: Strategy | None = None,
+        runner: Runner = Threads(),
+        retries: Retries = Retries(),
+    ) -> ChangeResult:
+        """Set columns of the rows for which the predicate is true."""
+        return update(
+            self._allowed(Privilege.SELECT, Privilege.UPDATE),
+            values,
+            predicate,
+            allow_full_table=allow_full_table,
+            strategy=strategy,
+            runner=runner,
+            retries=retries,
+        )
+
+    def merge(
+        self,
+        source: ArrowStream,
+        on: Predicate | str,
+        *clauses: Clause,
+        strategy: Strategy | None = None,
+        runner: Runner = Threads(),
+        retries: Retries = Retries(),
+    ) -> ChangeResult:
+        """Merge a source: matched rows change or go, others come; `t` names the table and `s` the source."""
+        return merge(
+            self._allowed(*merging(clauses)), source, on, clauses, strategy=strategy, runner=runner, retries=retries
+        )
+
+    def upsert(
+        self,
+        data: ArrowStream,
+        *,
+        order_by: str | None = None,
+        strategy: Strategy | None = None,
+        runner: Runner = Threads(),
+        retries: Retries = Retries(),
+    ) -> ChangeResult:
+        """Insert rows, or replace those with the same record key."""
+        allowed = self._allowed(Privilege.SELECT, Privilege.INSERT, Privilege.UPDATE)
+        return upsert(allowed, data, order_by=order_by, strategy=strategy, runner=runner, retries=retries)
 
     def replace_where(
         self,
@@ -146,43 +219,117 @@ class Table:
         options: ReplaceOptions = ReplaceOptions(),
     ) -> ChangeResult:
         """Replace the rows under a predicate, or under several with the data for each, in one commit."""
-        asked = attrs.evolve(
-            options, data_columns=data_columns, allow_full_table=allow_full_table, dry_run=dry_run
-        )
-        return replace_where(self.format, replacements(predicate, data), asked)
+        asked = attrs.evolve(options, data_columns=data_columns, allow_full_table=allow_full_table, dry_run=dry_run)
+        return replace_where(self._allowed(*REPLACING), replacements(predicate, data), asked)
 
     def replace_using(
         self, columns: Sequence[str], data: ArrowStream, options: ReplaceOptions = ReplaceOptions()
     ) -> ChangeResult:
         """Replace the rows that have the same values in some columns as a row of the data."""
-        return replace_using(self.format, columns, data, options)
+        return replace_using(self._allowed(*REPLACING), columns, data, options)
 
     def overwrite_partitions(self, data: ArrowStream, options: ReplaceOptions = ReplaceOptions()) -> ChangeResult:
         """Replace every partition that the data has rows for."""
-        return overwrite_partitions(self.format, data, options)
+        return overwrite_partitions(self._allowed(*REPLACING), data, options)
 
     def set_properties(self, properties: Mapping[str, str | None], *, auto_upgrade: bool = True) -> Instant:
         """Set table properties; None drops one."""
-        return alter.set_properties(self.format, properties, auto_upgrade=auto_upgrade)
+        return alter.set_properties(self._allowed(Privilege.UPDATE), properties, auto_upgrade=auto_upgrade)
 
     def upgrade_protocol(self, features: Sequence[str]) -> Instant:
         """Declare table features; they cannot be taken back."""
-        return alter.upgrade_protocol(self.format, features)
+        return alter.upgrade_protocol(self._allowed(Privilege.UPDATE), features)
 
     def add_columns(self, columns: Schema, *, auto_upgrade: bool = True) -> Instant:
         """Add nullable columns at the end."""
-        return alter.add_columns(self.format, columns, auto_upgrade=auto_upgrade)
+        return alter.add_columns(self._allowed(Privilege.UPDATE), columns, auto_upgrade=auto_upgrade)
 
     def add_constraint(self, name: str, predicate: str, *, auto_upgrade: bool = True) -> Instant:
         """Add a CHECK constraint that every row satisfies."""
-        return alter.add_constraint(self.format, name, predicate, auto_upgrade=auto_upgrade)
+        return alter.add_constraint(self._allowed(Privilege.UPDATE), name, predicate, auto_upgrade=auto_upgrade)
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest state and tell how many files it lists."""
-        return writable(self.format, "checkpoint").checkpoint()
+        return writable(self._allowed(Privilege.UPDATE), "checkpoint").checkpoint()
+
+    def compact(
+        self,
+        where: Filters = None,
+        *,
+        target_bytes: int | None = None,
+        min_files: int = 2,
+        max_deleted_fraction: float = 0.1,
+        cooldown: timedelta = COOLDOWN,
+        runner: Runner = Threads(),
+        retries: Retries = Retries(),
+    ) -> RewriteResult:
+        """Write small files, and files with many deleted rows, anew; the rows stay the same."""
+        return compact(
+            self._allowed(Privilege.UPDATE),
+            where,
+            target_bytes=target_bytes,
+            min_files=min_files,
+            max_deleted_fraction=max_deleted_fraction,
+            cooldown=cooldown,
+            runner=runner,
+            retries=retries,
+        )
+
+    def cluster(
+        self,
+        by: Sequence[str],
+        where: Filters = None,
+        *,
+        order: str = "sort",
+        target_bytes: int | None = None,
+        cooldown: timedelta = COOLDOWN,
+        runner: Runner = Threads(),
+        retries: Retries = Retries(),
+    ) -> RewriteResult:
+        """Write partitions anew with their rows in order, by `sort` or `zorder`; the rows stay the same."""
+        return cluster(
+            self._allowed(Privilege.UPDATE),
+            by,
+            where,
+            order=order,
+            target_bytes=target_bytes,
+            cooldown=cooldown,
+            runner=runner,
+            retries=retries,
+        )
+
+    @property
+    def skips(self) -> tuple[Skip, ...]:
+        """The files that compaction or clustering could not read, and when they are tried again."""
+        return skips_of(maintainable(self.format, "skips"), self.format.latest())
+
+    def vacuum(
+        self,
+        retention: timedelta | None = None,
+        *,
+        dry_run: bool = False,
+        allow_short_retention: bool = False,
+        runner: Runner = Threads(),
+    ) -> Removed:
+        """Remove files that no state of the last `retention` needs, a week or what the table asks for by default."""
+        return vacuum(
+            self._allowed(Privilege.DELETE),
+            retention,
+            dry_run=dry_run,
+            allow_short_retention=allow_short_retention,
+            runner=runner,
+        )
+
+    def expire_log(self, retention: timedelta | None = None, *, dry_run: bool = False) -> Removed:
+        """Remove entries of the log that are older than the retention and that a checkpoint stands in for."""
+        return expire_log(self._allowed(Privilege.DELETE), retention, dry_run=dry_run)
+
+    def restore(self, at: At, *, runner: Runner = Threads(), retries: Retries = Retries()) -> RestoreResult:
+        """Make the table what it was at an instant, by a new commit."""
+        return restore(self._allowed(*RESTORING), at, runner=runner, retries=retries)
 
     def _scan(self, where: Filters, columns: Sequence[str] | None, at: At, mode: ReadingMode) -> Scan:
-        state = state_at(self.format, at)
+        state = state_at(self._allowed(Privilege.SELECT), at)
         names = None if columns is None else tuple(columns)
         return Scan(
             storage=self.format.storage,
@@ -191,3 +338,8 @@ class Table:
             columns=names,
             mode=mode,
         )
+
+    def _allowed(self, *privileges: Privilege) -> TableFormat:
+        """The format, once the principal is known to have the privileges."""
+        self.access.check(*privileges)
+        return self.format

@@ -5,9 +5,20 @@ from __future__ import annotations
 from tablespec.errors import NotATableError, TableNotFoundError
 from tablespec.formats.base import Profile, TableFormat, WritableFormat
 from tablespec.formats.delta.format import DeltaFormat
+from tablespec.formats.delta.log import LOG
 from tablespec.formats.hudi.format import HudiFormat, is_hudi
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
+
+
+def is_table(storage: Storage) -> bool:
+    """Whether a table of a known format, sound or damaged, lies there."""
+    return DeltaFormat.is_at(storage) or is_hudi(storage)
+
+
+def is_of_log(path: str) -> bool:
+    """Whether a file, by its path in the table, is part of what makes the table one."""
+    return path.startswith((f"{LOG}/", ".hoodie/"))
 
 
 def open_format(storage: Storage, *, check_protocol: bool = True) -> TableFormat:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +12,7 @@ from typing import Protocol
 import attrs
 
 from tablespec.errors import InvalidPolicyError, NotAuthorizedError
+from tablespec.write.merge_plan import Clause, Kind
 
 ANONYMOUS = "anonymous"
 
@@ -23,6 +24,23 @@ class Privilege(enum.Enum):
     INSERT = "INSERT"
     UPDATE = "UPDATE"
     DELETE = "DELETE"
+
+
+REPLACING = (Privilege.SELECT, Privilege.INSERT, Privilege.DELETE)
+"""What replacing rows under a predicate needs."""
+
+_OF_CLAUSE = {
+    Kind.MATCHED_UPDATE: Privilege.UPDATE,
+    Kind.MATCHED_DELETE: Privilege.DELETE,
+    Kind.NOT_MATCHED_INSERT: Privilege.INSERT,
+    Kind.UNMATCHED_UPDATE: Privilege.UPDATE,
+    Kind.UNMATCHED_DELETE: Privilege.DELETE,
+}
+
+
+def merging(clauses: Iterable[Clause]) -> tuple[Privilege, ...]:
+    """What a merge with these clauses needs."""
+    return (Privilege.SELECT, *dict.fromkeys(_OF_CLAUSE[clause.kind] for clause in clauses))
 
 
 class Authorizer(Protocol):

@@ -23,7 +23,9 @@ LAYERS = (
     ("index",),
     ("write",),
     ("maintain",),
-    ("table", "catalog", "sql"),
+    ("sql",),
+    ("table",),
+    ("catalog",),
     ("__init__",),
     ("cli",),
 )

@@ -1,0 +1,141 @@
+"""Finding and making tables: by their place, or by their name in a warehouse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import attrs
+import pyarrow as pa
+
+from tablespec.arrow.schema import schema_of
+from tablespec.errors import InvalidNameError, NotATableError, TableNotFoundError
+from tablespec.formats.base import Profile
+from tablespec.formats.detect import create_format, is_of_log, is_table, open_format
+from tablespec.model.schema import Schema
+from tablespec.storage.store import Storage
+from tablespec.table import Table
+from tablespec.txn.transaction import new_operation_id
+from tablespec.write.authorize import ANONYMOUS, Access, AllowAll, Authorizer, Privilege
+
+RECORD_KEY = "tablespec.recordKey"
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+@attrs.frozen(kw_only=True)
+class NewTable:
+    """What a table is made of; `key` names the columns that identify a record."""
+
+    schema: Schema | pa.Schema
+    partition_by: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+    profile: Profile = Profile.OPEN
+
+
+def open_at(storage: Storage, access: Access, *, check_protocol: bool = True) -> Table:
+    """The table at a place; asks for SELECT before it looks there."""
+    access.check(Privilege.SELECT)
+    return Table(open_format(storage, check_protocol=check_protocol), access)
+
+
+def create_at(storage: Storage, access: Access, new: NewTable) -> Table:
+    """A new table in the native format; asks for INSERT before it looks there."""
+    access.check(Privilege.INSERT)
+    columns = schema_of(new.schema) if isinstance(new.schema, pa.Schema) else new.schema
+    named = dict(new.properties)
+    if new.key:
+        named[RECORD_KEY] = ",".join(columns.field(name).name for name in new.key)
+    format_ = create_format(storage, columns, new.partition_by, tuple(named.items()), new_operation_id(), new.profile)
+    return Table(format_, access)
+
+
+@attrs.frozen(init=False)
+class Catalog:
+    """The tables below a warehouse: the one called `db.table` lies in the folder `db/table`.
+
+    There is nothing but the folders: a table that anybody puts there has a name, and one that is gone has none. Names are
+    taken as they are written, capitals and all.
+    """
+
+    storage: Storage
+    authorizer: Authorizer
+    principal: str
+
+    def __init__(
+        self,
+        warehouse: str,
+        storage_options: Mapping[str, str] | None = None,
+        authorizer: Authorizer | None = None,
+        principal: str = ANONYMOUS,
+    ) -> None:
+        self.__attrs_init__(Storage.at(warehouse, storage_options), authorizer or AllowAll(), principal)
+
+    def load(self, name: str) -> Table:
+        """The table of that name; asks for SELECT."""
+        return open_at(self._place(name), self._access(name))
+
+    def create_table(
+        self,
+        name: str,
+        schema: Schema | pa.Schema,
+        *,
+        partition_by: Sequence[str] = (),
+        key: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        profile: Profile = Profile.OPEN,
+    ) -> Table:
+        """A new table of that name, in the native format; asks for INSERT."""
+        new = NewTable(
+            schema=schema,
+            partition_by=tuple(partition_by),
+            key=tuple(key),
+            properties=tuple((properties or {}).items()),
+            profile=profile,
+        )
+        return create_at(self._place(name), self._access(name), new)
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a table of that name."""
+        return is_table(self._place(name))
+
+    def list(self, database: str | None = None) -> tuple[str, ...]:
+        """The names of all tables, or of those of one database, in order."""
+        if database is not None and not _IDENTIFIER.fullmatch(database):
+            raise InvalidNameError(f"{database}.*")
+        databases = self._folders("") if database is None else [database]
+        names = [f"{one}.{table}" for one in databases for table in self._folders(one)]
+        return tuple(name for name in names if is_table(self._place(name)))
+
+    def databases(self) -> tuple[str, ...]:
+        """The databases that hold a table, in order."""
+        return tuple(dict.fromkeys(name.partition(".")[0] for name in self.list()))
+
+    def drop(self, name: str) -> None:
+        """Remove a table and every file in its folder, for good; asks for DELETE.
+
+        Raises TableNotFoundError or NotATableError where there is no table, and removes nothing then. When it is interrupted it can be
+        called again: the log goes last.
+        """
+        place = self._place(name)
+        self._access(name).check(Privilege.DELETE)
+        paths = [file.path for file in place.list()]
+        if not is_table(place):
+            raise NotATableError(place.url) if paths else TableNotFoundError(place.url)
+        for path in sorted(paths, key=is_of_log):
+            place.delete(path)
+
+    def _access(self, name: str) -> Access:
+        return Access(authorizer=self.authorizer, principal=self.principal, table=name)
+
+    def _place(self, name: str) -> Storage:
+        database, _, table = name.partition(".")
+        if not _IDENTIFIER.fullmatch(database) or not _IDENTIFIER.fullmatch(table):
+            raise InvalidNameError(name)
+        return attrs.evolve(self.storage, url=f"{self.storage.url}/{database}/{table}")
+
+    def _folders(self, folder: str) -> Sequence[str]:
+        folders, _ = self.storage.list_folder(folder)
+        names = [path.rstrip("/").rpartition("/")[2] for path in folders]
+        return sorted(name for name in names if _IDENTIFIER.fullmatch(name))

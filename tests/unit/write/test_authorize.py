@@ -1,0 +1,286 @@
+"""Who may do what: asked before anything is read or written."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pyarrow as pa
+import pytest
+
+import tablespec
+from tablespec import Catalog, PolicyFile, Privilege, Table
+from tablespec.errors import InvalidPolicyError, NotAuthorizedError, TableNotFoundError
+from tablespec.model.schema import DOUBLE, Field, Schema
+from tablespec.write.authorize import AllowAll, Rule
+from tablespec.write.clauses import (
+    when_matched_delete,
+    when_matched_update,
+    when_not_matched_by_source_delete,
+    when_not_matched_by_source_update,
+    when_not_matched_insert,
+)
+from tablespec.write.merge_plan import Clause
+from tests.rows import assert_same_rows
+
+ROWS = pa.table({"id": [1, 2, 3], "city": ["sf", "sf", "la"]})
+VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
+    "scan": (lambda table: table.scan(), {"SELECT"}),
+    "read_optimized": (lambda table: table.read_optimized(), {"SELECT"}),
+    "file_index": (lambda table: table.file_index, {"SELECT"}),
+    "slice_reader": (lambda table: table.slice_reader(), {"SELECT"}),
+    "append": (lambda table: table.append(ROWS), {"INSERT"}),
+    "delete": (lambda table: table.delete("id = 1"), {"SELECT", "DELETE"}),
+    "replace_where": (lambda table: table.replace_where("city = 'la'"), {"SELECT", "INSERT", "DELETE"}),
+    "replace_using": (lambda table: table.replace_using(["id"], ROWS), {"SELECT", "INSERT", "DELETE"}),
+    "overwrite_partitions": (lambda table: table.overwrite_partitions(ROWS), {"SELECT", "INSERT", "DELETE"}),
+    "update": (lambda table: table.update({"id": "id + 1"}, "id = 1"), {"SELECT", "UPDATE"}),
+    "upsert": (lambda table: table.upsert(ROWS), {"SELECT", "INSERT", "UPDATE"}),
+    "merge": (lambda table: table.merge(ROWS, "t.id = s.id", when_matched_delete()), {"SELECT", "DELETE"}),
+    "set_properties": (lambda table: table.set_properties({"a": "b"}), {"UPDATE"}),
+    "upgrade_protocol": (lambda table: table.upgrade_protocol(["deletionVectors"]), {"UPDATE"}),
+    "add_columns": (lambda table: table.add_columns(Schema((Field(name="fare", type=DOUBLE),))), {"UPDATE"}),
+    "add_constraint": (lambda table: table.add_constraint("positive", "id > 0"), {"UPDATE"}),
+    "checkpoint": (lambda table: table.checkpoint(), {"UPDATE"}),
+}
+
+
+@attrs.frozen
+class Remembering:
+    """Allows everything and remembers what it was asked."""
+
+    asked: list[tuple[str, str, str]] = attrs.field(factory=list)
+
+    def check(self, principal: str, table: str, privilege: Privilege) -> None:
+        self.asked.append((principal, table, privilege.value))
+
+
+@attrs.frozen
+class Granting:
+    """Allows some privileges to everybody."""
+
+    privileges: frozenset[str]
+
+    def check(self, principal: str, table: str, privilege: Privilege) -> None:
+        if privilege.value not in self.privileges:
+            raise NotAuthorizedError(principal, table, privilege.value)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    table = tablespec.create_table(str(tmp_path / "trips"), ROWS.schema, partition_by=["city"], key=["id"])
+    table.append(ROWS)
+    return table.url
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Callable[[str], PolicyFile]:
+    def read(text: str) -> PolicyFile:
+        path = tmp_path / "policy.toml"
+        path.write_text(text)
+        return PolicyFile.read(path)
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("clause", "privilege"),
+    [
+        (when_matched_update(), "UPDATE"),
+        (when_matched_delete(), "DELETE"),
+        (when_not_matched_insert(), "INSERT"),
+        (when_not_matched_by_source_update({"id": 0}), "UPDATE"),
+        (when_not_matched_by_source_delete(), "DELETE"),
+    ],
+    ids=lambda value: value.kind.value if isinstance(value, Clause) else value,
+)
+def test_a_merge_asks_for_what_its_clauses_do(clause, privilege, url):
+    authorizer = Remembering()
+    table = tablespec.open_table(url, authorizer=authorizer)
+    authorizer.asked.clear()
+
+    table.merge(ROWS, "t.id = s.id", clause)
+
+    assert [asked for _, _, asked in authorizer.asked] == ["SELECT", privilege]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_asks_for_its_privileges_in_the_name_of_the_principal(verb, url):
+    authorizer = Remembering()
+    table = tablespec.open_table(url, authorizer=authorizer, principal="ana")
+    authorizer.asked.clear()
+
+    call, privileges = VERBS[verb]
+    call(table)
+
+    assert set(authorizer.asked) == {("ana", url, privilege) for privilege in privileges}
+
+
+@pytest.mark.parametrize(
+    ("verb", "missing"), [(verb, one) for verb, (_, needed) in VERBS.items() for one in sorted(needed)]
+)
+def test_a_verb_without_one_of_its_privileges_leaves_the_table_as_it_was(verb, missing, url):
+    granted = frozenset(one.value for one in Privilege) - {missing}
+    opened = tablespec.open_table(url)
+    table = attrs.evolve(opened, access=attrs.evolve(opened.access, authorizer=Granting(granted), table=url))
+
+    with pytest.raises(NotAuthorizedError) as caught:
+        VERBS[verb][0](table)
+
+    assert (caught.value.table, caught.value.privilege) == (url, missing)
+    assert tablespec.open_table(url).instant().version == 1
+    assert_same_rows(tablespec.open_table(url).scan(), [(1, "sf"), (2, "sf"), (3, "la")])
+
+
+def test_every_public_verb_of_a_table_is_authorized():
+    told_once_opened = {"schema_at", "instant", "history"}
+    public = {name for name, member in vars(Table).items() if callable(member) and not name.startswith("_")}
+
+    assert public - told_once_opened - set(VERBS) == set()
+
+
+def test_opening_asks_for_select_before_it_looks_at_the_place(tmp_path):
+    nowhere = str(tmp_path / "nothing")
+
+    with pytest.raises(NotAuthorizedError, match=r"ana does not have the privilege SELECT on file://.*/nothing"):
+        tablespec.open_table(nowhere, authorizer=Granting(frozenset()), principal="ana")
+    with pytest.raises(TableNotFoundError):
+        tablespec.open_table(nowhere, authorizer=AllowAll(), principal="ana")
+
+
+def test_creating_asks_for_insert_and_leaves_nothing_when_it_is_refused(tmp_path):
+    with pytest.raises(NotAuthorizedError) as caught:
+        tablespec.create_table(str(tmp_path / "new"), ROWS.schema, authorizer=Granting(frozenset({"SELECT"})))
+
+    assert str(caught.value).startswith(f"anonymous does not have the privilege INSERT on file://{tmp_path}/new;")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_an_authorizer_everything_is_allowed(url):
+    tablespec.open_table(url).delete("id = 1")
+
+    assert_same_rows(tablespec.open_table(url).scan(), [(2, "sf"), (3, "la")])
+
+
+def test_a_catalog_asks_about_its_tables_by_name(tmp_path):
+    authorizer = Remembering()
+    catalog = Catalog(str(tmp_path), authorizer=authorizer, principal="ana")
+
+    catalog.create_table("sales.trips", ROWS.schema).append(ROWS)
+    catalog.load("sales.trips").scan()
+    catalog.drop("sales.trips")
+
+    assert authorizer.asked == [
+        ("ana", "sales.trips", privilege) for privilege in ("INSERT", "INSERT", "SELECT", "SELECT", "DELETE")
+    ]
+
+
+def test_a_refused_drop_removes_nothing(tmp_path):
+    Catalog(str(tmp_path)).create_table("sales.trips", ROWS.schema).append(ROWS)
+
+    with pytest.raises(NotAuthorizedError):
+        Catalog(str(tmp_path), authorizer=Granting(frozenset({"SELECT"}))).drop("sales.trips")
+
+    assert_same_rows(Catalog(str(tmp_path)).load("sales.trips").scan(), ROWS)
+
+
+def test_a_table_with_a_policy_travels_to_workers(url, policy):
+    rules = policy(f"""[[rule]]\nprincipal = "ana"\ntable = "{url}"\nprivileges = ["SELECT"]""")
+    table = tablespec.open_table(url, authorizer=rules, principal="ana")
+
+    assert pickle.loads(pickle.dumps(table.access)) == table.access
+
+
+def test_a_policy_grants_the_union_of_its_rules(policy):
+    rules = policy(
+        """
+        [[rule]]
+        principal = "ana"
+        table = "sales.*"
+        privileges = ["SELECT"]
+        [[rule]]
+        principal = "*"
+        table = "sales.trips"
+        privileges = ["INSERT", "DELETE"]
+        """
+    )
+
+    granted = {
+        (who, table, privilege.value)
+        for who in ("ana", "ben")
+        for table in ("sales.trips", "sales.fares", "salesX.trips", "hr.people")
+        for privilege in Privilege
+        if _allows(rules, who, table, privilege)
+    }
+
+    assert granted == {
+        ("ana", "sales.trips", "SELECT"),
+        ("ana", "sales.trips", "INSERT"),
+        ("ana", "sales.trips", "DELETE"),
+        ("ana", "sales.fares", "SELECT"),
+        ("ben", "sales.trips", "INSERT"),
+        ("ben", "sales.trips", "DELETE"),
+    }
+
+
+def test_a_policy_of_patterns_of_urls_covers_tables_below_them(policy):
+    rules = policy("""[[rule]]\nprincipal = "ana"\ntable = "s3://lake/sales/*"\nprivileges = ["SELECT"]""")
+
+    assert _allows(rules, "ana", "s3://lake/sales/eu/trips", Privilege.SELECT)
+    assert not _allows(rules, "ana", "s3://lake/sales2/trips", Privilege.SELECT)
+    assert not _allows(rules, "ana", "s3://LAKE/sales/trips", Privilege.SELECT)
+
+
+def test_a_policy_without_rules_refuses_everything(policy):
+    assert policy("").rules == ()
+    assert not _allows(policy(""), "ana", "sales.trips", Privilege.SELECT)
+
+
+def test_a_policy_refuses_until_it_is_read_again(policy):
+    before = policy("")
+
+    after = policy("""[[rule]]\nprincipal = "ana"\ntable = "*"\nprivileges = ["SELECT"]""")
+
+    assert not _allows(before, "ana", "sales.trips", Privilege.SELECT)
+    assert after.rules == (Rule("ana", "*", (Privilege.SELECT,)),)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[[rule]", "Expected"),
+        ("[[rules]]", "rules is not a [[rule]]"),
+        ("rule = 1", "rule is not a [[rule]]"),
+        ("rule = [1]", "rule 1 must have principal, table and privileges"),
+        ("""[[rule]]\nprincipal = "a"\ntable = "t" """, "rule 1 must have principal, table and privileges"),
+        (
+            """[[rule]]\nprincipal = "a"\ntable = "t"\nprivileges = ["SELECT"]\nuntil = 1""",
+            "rule 1 must have principal, table and privileges, and nothing else",
+        ),
+        ("""[[rule]]\nprincipal = "a"\ntable = "t"\nprivileges = ["DROP"]""", "'DROP' is not one of SELECT, INSERT"),
+        ("""[[rule]]\nprincipal = "a"\ntable = "t"\nprivileges = [["SELECT"]]""", "['SELECT'] is not one of SELECT"),
+        ("""[[rule]]\nprincipal = "a"\ntable = "t"\nprivileges = "SELECT" """, "privileges is a list of text"),
+        ("""[[rule]]\nprincipal = 1\ntable = "t"\nprivileges = ["SELECT"]""", "principal and table are text"),
+    ],
+)
+def test_a_policy_that_is_not_understood_is_refused_and_never_half_applied(text, why, policy, tmp_path):
+    with pytest.raises(InvalidPolicyError) as caught:
+        policy(text)
+
+    assert why in str(caught.value)
+    assert str(tmp_path / "policy.toml") in str(caught.value)
+
+
+def test_a_policy_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(InvalidPolicyError, match="cannot be used"):
+        PolicyFile.read(tmp_path / "nothing.toml")
+
+
+def _allows(policy: PolicyFile, principal: str, table: str, privilege: Privilege) -> bool:
+    try:
+        policy.check(principal, table, privilege)
+    except NotAuthorizedError:
+        return False
+    return True
