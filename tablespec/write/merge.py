@@ -16,6 +16,7 @@ from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import MultipleMatchesError, TypeMismatchError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.formats.base import TableFormat
+from tablespec.model.file import FileSlice
 from tablespec.model.row import FILE, POSITION, ROW_ID
 from tablespec.model.schema import Field, Schema
 from tablespec.read.task import TaskSlice, balanced
@@ -37,6 +38,7 @@ from tablespec.write.merge_sink import ChangeTarget, Fragment, MergeSink, Op, pa
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, Strategy, abort, begin, finish, reader
 from tablespec.write.runner import Runner, Threads
 
+_NUMBER = "_source_row"
 _OPS = {
     Kind.MATCHED_UPDATE: Op.UPDATE_INSERT,
     Kind.UNMATCHED_UPDATE: Op.UPDATE_INSERT,
@@ -54,6 +56,7 @@ class MergeTask:
     predicate: Predicate
     source: pa.Table
     unique: bool
+    telling: int | None
     slices: tuple[TaskSlice, ...]
 
 
@@ -114,18 +117,22 @@ def begin_merge(
 def merge_tasks(handle: ChangeHandle, merge_plan: MergePlan, source: pa.Table) -> list[MergeTask]:
     """The reading and matching that a merge needs, in pieces of about equal size."""
     keys = [_key(index) for index in range(len(merge_plan.keys))]
-    unique = bool(keys) and source.select(keys).group_by(keys).aggregate([]).num_rows == source.num_rows
     return [
         MergeTask(
             target=handle.target,
             merge=merge_plan,
             predicate=handle.predicate,
             source=source,
-            unique=unique,
+            unique=bool(keys) and _is_unique(source, keys),
+            telling=next((index for index, key in enumerate(keys) if _is_unique(source, [key])), None),
             slices=group,
         )
         for group in balanced([TaskSlice(file.slice, False) for file in handle.files], TASK_BYTES)
     ]
+
+
+def _is_unique(source: pa.Table, keys: list[str]) -> bool:
+    return bool(source.select(keys).group_by(keys).aggregate([]).num_rows == source.num_rows)
 
 
 def merge_slices(task: MergeTask) -> MergedSlices:
@@ -136,13 +143,27 @@ def merge_slices(task: MergeTask) -> MergedSlices:
     rows = reader(task.target, names).push_down_filters(task.predicate)
     try:
         for piece in task.slices:
+            here = attrs.evolve(task, source=_of_partition(task, piece.slice))
+            if not here.source.num_rows and not task.merge.reads_all:
+                continue
             for batch in rows.open(piece.slice):
                 ids = row_ids(batch, piece.slice.group.id)
-                _merge_batch(task, batch.drop_columns([FILE, POSITION, ROW_ID]), ids, sink, matched)
+                _merge_batch(here, batch.drop_columns([FILE, POSITION, ROW_ID]), ids, sink, matched)
         return MergedSlices(sink.finish(), matched.serialize())
     except BaseException:
         sink.abort()
         raise
+
+
+def _of_partition(task: MergeTask, slice_: FileSlice) -> pa.Table:
+    """The rows of the source whose keys fit the partition of a slice."""
+    values = dict(zip(task.target.read.constants, slice_.partition_values))
+    source = task.source
+    for index, (column, _) in enumerate(task.merge.keys):
+        if column in values:
+            keys = source.column(_key(index))
+            source = source.filter(pc.equal(keys, pa.scalar(values[column], keys.type)))
+    return source
 
 
 def insert_rows(target: ChangeTarget, merge_plan: MergePlan, source: pa.Table, matched: BitMap) -> tuple[Fragment, ...]:
@@ -171,7 +192,7 @@ def _merge_batch(task: MergeTask, batch: pa.RecordBatch, ids: pa.Array, sink: Me
         held = pc.and_(matching(task.merge.residual, joined), matching(task.merge.source_filter, joined))
         held = pc.and_(held, matching(task.merge.target_filter, joined))
         left, right, joined = left.filter(held), right.filter(held), joined.filter(held)
-    matched.update(right.to_pylist())
+    matched.update(task.source.column(_NUMBER).combine_chunks().take(right).to_pylist())
     if not task.unique and len(pc.unique(left)) != len(left):
         _refuse_multiple(task, batch, left)
     clauses = [clause for clause in task.merge.clauses if clause.kind.matched]
@@ -214,11 +235,8 @@ def _by_clause(clauses: Sequence[BoundClause], joined: pa.RecordBatch) -> Iterat
 def _partners(task: MergeTask, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
     """The pairs of row numbers, of the batch and of the source, whose keys are equal; null equals nothing."""
     keys = task.merge.keys
-    if len(keys) == 1 and task.unique:
-        values = task.source.column(_key(0)).combine_chunks()
-        found = pc.index_in(batch.column(keys[0][0]), value_set=values, skip_nulls=True)
-        left = pc.indices_nonzero(pc.is_valid(found)).cast(pa.int64())
-        return left, found.drop_null().cast(pa.int64())
+    if task.telling is not None:
+        return _looked_up(task, batch, task.telling)
     if not keys:
         left = [row for row in range(batch.num_rows) for _ in range(task.source.num_rows)]
         return pa.array(left, pa.int64()), pa.array(list(range(task.source.num_rows)) * batch.num_rows, pa.int64())
@@ -228,6 +246,21 @@ def _partners(task: MergeTask, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Arra
     theirs = theirs.append_column("r", pa.arange(0, theirs.num_rows))
     pairs = mine.join(theirs, [f"k{index}" for index in range(len(keys))], join_type="inner", use_threads=False)
     return pairs.column("l").combine_chunks(), pairs.column("r").combine_chunks()
+
+
+def _looked_up(task: MergeTask, batch: pa.RecordBatch, telling: int) -> tuple[pa.Array, pa.Array]:
+    """The pairs by the one key that alone tells the rows of the source apart; the other keys are compared after."""
+    values = task.source.column(_key(telling)).combine_chunks()
+    found = pc.index_in(batch.column(task.merge.keys[telling][0]), value_set=values, skip_nulls=True)
+    left, right = pc.indices_nonzero(pc.is_valid(found)).cast(pa.int64()), found.drop_null().cast(pa.int64())
+    for index, (column, _) in enumerate(task.merge.keys):
+        if index != telling:
+            same = pc.equal(
+                batch.column(column).take(left), task.source.column(_key(index)).combine_chunks().take(right)
+            )
+            same = pc.fill_null(same, False)
+            left, right = left.filter(same), right.filter(same)
+    return left, right
 
 
 def _joined(target: pa.RecordBatch | None, source: pa.RecordBatch) -> pa.RecordBatch:
@@ -262,7 +295,8 @@ def _values(clause: BoundClause, joined: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _with_keys(source: pa.Table, merge_plan: MergePlan, table: Schema) -> pa.Table:
-    """The source with its keys once more, in the types of the table's keys."""
+    """The source with its rows numbered and its keys once more, in the types of the table's keys."""
+    source = source.append_column(_NUMBER, pa.arange(0, source.num_rows))
     for index, (target_column, source_column) in enumerate(merge_plan.keys):
         field = table.field(target_column)
         keys = _key_values(source.column(source_column).combine_chunks(), field)
