@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 import attrs
 
 from tablespec.arrow.stream import ArrowStream
 from tablespec.expr.nodes import Predicate
 from tablespec.formats.base import HistoryEntry, TableFormat, TableInfo
+from tablespec.maintain.cluster import cluster
+from tablespec.maintain.compact import compact
+from tablespec.maintain.restore import RestoreResult, restore
+from tablespec.maintain.rewrite import RewriteResult, maintainable
+from tablespec.maintain.skip import COOLDOWN, Skip, skips_of
+from tablespec.maintain.vacuum import Removed, expire_log, vacuum
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import ReadingMode, ReadOptimized, Snapshot
 from tablespec.model.schema import Schema
@@ -327,6 +334,83 @@ class Table:
     def restore(self, at: At, *, runner: Runner = Threads(), retries: Retries = Retries()) -> RestoreResult:
         """Make the table what it was at an instant, by a new commit."""
         return restore(self._allowed(*RESTORING), at, runner=runner, retries=retries)
+
+    def compact(
+        self,
+        where: Filters = None,
+        *,
+        target_bytes: int | None = None,
+        min_files: int = 2,
+        max_deleted_fraction: float = 0.1,
+        cooldown: timedelta = COOLDOWN,
+        runner: Runner = Threads(),
+        retries: Retries = Retries(),
+    ) -> RewriteResult:
+        """Write small files, and files with many deleted rows, anew; the rows stay the same."""
+        return compact(
+            self._allowed(Privilege.UPDATE),
+            where,
+            target_bytes=target_bytes,
+            min_files=min_files,
+            max_deleted_fraction=max_deleted_fraction,
+            cooldown=cooldown,
+            runner=runner,
+            retries=retries,
+        )
+
+    def cluster(
+        self,
+        by: Sequence[str],
+        where: Filters = None,
+        *,
+        order: str = "sort",
+        target_bytes: int | None = None,
+        cooldown: timedelta = COOLDOWN,
+        runner: Runner = Threads(),
+        retries: Retries = Retries(),
+    ) -> RewriteResult:
+        """Write partitions anew with their rows in order, by `sort` or `zorder`; the rows stay the same."""
+        return cluster(
+            self._allowed(Privilege.UPDATE),
+            by,
+            where,
+            order=order,
+            target_bytes=target_bytes,
+            cooldown=cooldown,
+            runner=runner,
+            retries=retries,
+        )
+
+    @property
+    def skips(self) -> tuple[Skip, ...]:
+        """The files that compaction or clustering could not read, and when they are tried again."""
+        return skips_of(maintainable(self.format, "skips"), self.format.latest())
+
+    def vacuum(
+        self,
+        retention: timedelta | None = None,
+        *,
+        dry_run: bool = False,
+        allow_short_retention: bool = False,
+        runner: Runner = Threads(),
+    ) -> Removed:
+        """Remove files that no state of the last `retention` needs, a week or what the table asks for by default."""
+        return vacuum(
+            self._allowed(Privilege.DELETE),
+            retention,
+            dry_run=dry_run,
+            allow_short_retention=allow_short_retention,
+            runner=runner,
+        )
+
+    def expire_log(self, retention: timedelta | None = None, *, dry_run: bool = False) -> Removed:
+        """Remove entries of the log that are older than the retention and that a checkpoint stands in for."""
+        return expire_log(self._allowed(Privilege.DELETE), retention, dry_run=dry_run)
+
+    def restore(self, at: At, *, runner: Runner = Threads(), retries: Retries = Retries()) -> RestoreResult:
+        """Make the table what it was at an instant, by a new commit."""
+        allowed = self._allowed(Privilege.INSERT, Privilege.UPDATE, Privilege.DELETE)
+        return restore(allowed, at, runner=runner, retries=retries)
 
     def _scan(self, where: Filters, columns: Sequence[str] | None, at: At, mode: ReadingMode) -> Scan:
         state = state_at(self._allowed(Privilege.SELECT), at)

@@ -221,7 +221,8 @@ ReadSet = ReadsNothing | ReadsWhere
 class Change:
     """Everything that one commit does to a table.
 
-    `schema`, `properties` and `partition_columns` are None where they stay as they are.
+    `schema`, `properties` and `partition_columns` are None where they stay as they are. `domains` are texts that the table keeps under
+    names of their own; None drops one.
     """
 
     operation: str
@@ -231,6 +232,8 @@ class Change:
     # Files that go, by their origins, and files that stay with other deleted rows, by their old and new origins.
     removes: tuple[bytes, ...] = ()
     revised: tuple[tuple[bytes, bytes], ...] = ()
+    # Files of an older state that the table has again, by their origins.
+    restored: tuple[bytes, ...] = ()
     change_files: tuple[NewFile, ...] = ()
     # The paths, as logged, of all files that go or are revised.
     touched: frozenset[str] = frozenset()
@@ -239,6 +242,8 @@ class Change:
     details: tuple[tuple[str, str], ...] = ()
     schema: Schema | None = None
     properties: tuple[tuple[str, str], ...] | None = None
+    partition_columns: tuple[str, ...] | None = None
+    domains: tuple[tuple[str, str | None], ...] = ()
     transactions: tuple[tuple[str, int], ...] = ()
     reads: ReadSet = ReadsNothing()
     features: frozenset[str] = frozenset()

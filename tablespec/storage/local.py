@@ -7,6 +7,7 @@ A file comes to be under a hidden temporary name beside its own, so a crash leav
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -22,6 +23,9 @@ from tablespec.storage.base import FileInfo
 from tablespec.storage.failure import MISSING, wrapped
 from tablespec.storage.new_file import NewFile
 from tablespec.storage.url import LOCAL
+
+# The names of files that are not complete yet.
+TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 
 
 @attrs.frozen

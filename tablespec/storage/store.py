@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import attrs
 
-from tablespec.errors import PathOutsideTableError, StorageError
+from tablespec.errors import PathOutsideTableError, StorageError, UnsupportedUrlError
 from tablespec.storage.base import FileInfo, Files
 from tablespec.storage.local import LocalFiles
 from tablespec.storage.remote import RemoteFiles
@@ -101,6 +101,13 @@ class Storage:
     def delete(self, path: str) -> None:
         """Remove a file; nothing happens when it is not there."""
         self._files.delete(self._inside_file(path))
+
+    def relative(self, path: str) -> str | None:
+        """The path below `url` under which a listing shows the file, or None for one that lies elsewhere."""
+        try:
+            return self._relative(path)
+        except (PathOutsideTableError, UnsupportedUrlError):
+            return None
 
     @cached_property
     def _files(self) -> Files:

@@ -99,6 +99,12 @@ CONFLICTS: tuple[Rule, ...] = (
         holds=lambda change, winner: any(app in winner.transactions for app, _ in change.transactions),
         why="it recorded progress of the same application",
     ),
+    Rule(
+        name="concurrent domain",
+        levels=BOTH,
+        holds=lambda change, winner: any(name in winner.domains for name, _ in change.domains),
+        why="it changed what the table keeps under the same name",
+    ),
 )
 
 

@@ -208,7 +208,7 @@ def _slice(
     path: str = add["path"]
     tags = dict(add["tags"] or ())
     raw, version = add["deletionVector"], add["defaultRowCommitVersion"]
-    vector = None if raw is None or raw["storageType"] is None else _vector(raw)
+    vector = None if raw is None or raw["storageType"] is None else vector_of(raw)
     base = BaseFile(
         path=unquote(path) if "%" in path else path,
         logged_as=path,
@@ -243,7 +243,8 @@ def _instant(tags: dict[str, str], version: int | None) -> int:
     return -1 if version is None else version
 
 
-def _vector(raw: dict[str, object]) -> DeletionVectorAction:
+def vector_of(raw: dict[str, object]) -> DeletionVectorAction:
+    """The deletion vector that a row of a checkpoint describes."""
     wanted = {key: raw.get(key) for key in ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")}
     return msgspec.convert(wanted, DeletionVectorAction)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 import attrs
 import msgspec
@@ -18,6 +19,7 @@ from tablespec.formats.delta.actions import Action, RemoveAction
 from tablespec.formats.delta.adds import ADD, TEXT_MAP, VECTOR, TableShape, from_actions, partition_column, vector_row
 from tablespec.formats.delta.checkpoint import add_batches, removes
 from tablespec.formats.delta.log import LAST_CHECKPOINT, LOG
+from tablespec.formats.delta.properties import file_retention
 from tablespec.formats.delta.state import DeltaState
 from tablespec.formats.delta.stats_json import Leaf, Parts, json_of_parsed, parse_stats, stats_type
 from tablespec.model.schema import StructType
@@ -26,7 +28,6 @@ from tablespec.storage.store import Storage
 GROUP_ADDS = 20_000
 # Opening the file reads its whole footer, whose size is that of row groups times columns.
 FOOTER_CHUNKS = 10_000
-RETENTION_MILLIS = 7 * 24 * 3600 * 1000
 INDEXED_COLUMNS = 32
 
 _STRINGS = pa.list_(pa.string())
@@ -98,7 +99,7 @@ def live_adds(state: DeltaState) -> pa.StructArray:
     batches = []
     for path in state.reconciled.checkpoint_files:
         for adds in add_batches(state.storage, path):
-            batches.append(_complete(_untouched(adds, touched), leaves, state.shape))
+            batches.append(_complete(untouched(adds, touched), leaves, state.shape))
     tail = list(state.reconciled.adds.values())
     if tail or not batches:
         batches.append(_complete(from_actions(tail), leaves, state.shape))
@@ -117,7 +118,8 @@ def indexed_leaves(shape: TableShape) -> list[Leaf]:
     ]
 
 
-def _untouched(adds: pa.StructArray, touched: frozenset[str]) -> pa.StructArray:
+def untouched(adds: pa.StructArray, touched: frozenset[str]) -> pa.StructArray:
+    """The adds whose keys are not in `touched`."""
     if not touched:
         return adds
     paths = pc.replace_substring_regex(adds.field("path"), "^file:/+", "/")
@@ -183,7 +185,8 @@ def _head_rows(state: DeltaState, now: int) -> list[dict[str, object]]:
 
 
 def _tombstones(state: DeltaState, now: int) -> Iterable[RemoveAction]:
-    limit = now - RETENTION_MILLIS
+    # Other clients take the files of a tombstone that is gone for unneeded, so they stay as long as the table asks.
+    limit = now - file_retention(state.properties) // timedelta(milliseconds=1)
     reconciled = state.reconciled
     for path in reconciled.checkpoint_files:
         for remove in removes(state.storage, path):

@@ -9,13 +9,22 @@ import msgspec
 
 from tablespec.errors import InvalidSchemaError, UnsupportedTableError
 from tablespec.formats.base import Change, NewFile, Profile, ReadsNothing
-from tablespec.formats.delta.actions import AddAction, CdcAction, Line, MetadataAction, ProtocolAction, TxnAction
+from tablespec.formats.delta.actions import (
+    AddAction,
+    CdcAction,
+    DomainMetadataAction,
+    Line,
+    MetadataAction,
+    ProtocolAction,
+    TxnAction,
+)
 from tablespec.formats.delta.adds import GROUP_TAG, INSTANT_TAG, TableShape
 from tablespec.formats.delta.mapping import MAX_COLUMN_ID, keeping_names, mapped
 from tablespec.formats.delta.partition_values import format_value, to_uri
 from tablespec.formats.delta.properties import check_change, check_properties, needed_features, used_by_schema
 from tablespec.formats.delta.protocol import DEFAULT_PROTOCOL, check_writable, require_upgrade_allowed, upgraded
 from tablespec.formats.delta.row_change import addition, removal
+from tablespec.formats.delta.row_tracking import DOMAIN as MARK_DOMAIN
 from tablespec.formats.delta.row_tracking import (
     all_numbered,
     hidden_column_properties,
@@ -86,14 +95,25 @@ def commit_lines(change: Change, state: DeltaState, now: int) -> list[Line]:
     if protocol != state.reconciled.protocol:
         check_writable(protocol, state.storage.url, used_by_schema(schema))
         lines.append(Line(protocol=protocol))
-    if schema != state.schema or configuration != dict(state.properties):
-        lines.append(Line(meta_data=_metadata(state, schema, configuration)))
+    partitions = state.partition_columns if change.partition_columns is None else change.partition_columns
+    if (schema, configuration, partitions) != (state.schema, dict(state.properties), state.partition_columns):
+        lines.append(Line(meta_data=_metadata(state, schema, configuration, partitions)))
     lines += [Line(txn=TxnAction(app_id=app, version=number, last_updated=now)) for app, number in change.transactions]
-    shape = TableShape(table=state.storage.url, schema=schema, partition_columns=state.partition_columns)
+    lines += [Line(domain_metadata=_domain(name, text)) for name, text in change.domains]
+    shape = TableShape(table=state.storage.url, schema=schema, partition_columns=partitions)
+    return lines + _file_lines(change, state, shape, now)
+
+
+def _file_lines(change: Change, state: DeltaState, shape: TableShape, now: int) -> list[Line]:
+    version = state.instant.version + 1
+    lines = []
     for origin in (*change.removes, *(old for old, _ in change.revised)):
         lines.append(Line(remove=removal(origin, now, data_change=change.data_change)))
-    lines += [Line(add=addition(new, data_change=change.data_change)) for _, new in change.revised]
-    if is_tracked(state) and change.adds:
+    for origin in (*change.restored, *(new for _, new in change.revised)):
+        lines.append(Line(add=addition(origin, data_change=change.data_change)))
+    # Where no mark is kept, the files that go may be the only ones that show how far the ids have come.
+    unmarked = bool(change.removes) and MARK_DOMAIN not in state.reconciled.domains
+    if is_tracked(state) and (change.adds or unmarked):
         mark = high_water_mark(state)
         adds, mark = _numbered(change.adds, mark)
         lines += [Line(add=add_action(file, change, shape, version, base)) for file, base in adds]
@@ -202,8 +222,19 @@ def _switched_on(name: str, configuration: dict[str, str], state: DeltaState) ->
     return configuration.get(name) == "true" and state.properties.get(name) != "true"
 
 
-def _metadata(state: DeltaState, schema: Schema, configuration: dict[str, str]) -> MetadataAction:
-    return msgspec.structs.replace(state.metadata, schema_string=format_schema(schema), configuration=configuration)
+def _metadata(
+    state: DeltaState, schema: Schema, configuration: dict[str, str], partition_columns: tuple[str, ...]
+) -> MetadataAction:
+    return msgspec.structs.replace(
+        state.metadata,
+        schema_string=format_schema(schema),
+        configuration=configuration,
+        partition_columns=partition_columns,
+    )
+
+
+def _domain(name: str, text: str | None) -> DomainMetadataAction:
+    return DomainMetadataAction(domain=name, configuration=text or "", removed=text is None)
 
 
 def with_mapping(schema: Schema, configuration: dict[str, str], mode_before: str = "") -> tuple[Schema, dict[str, str]]:

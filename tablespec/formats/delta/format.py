@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import attrs
@@ -48,13 +48,23 @@ from tablespec.formats.delta.log import (
     list_log,
     reachable,
     segment,
+    sort_out,
 )
 from tablespec.formats.delta.partition_values import HiveFolders
-from tablespec.formats.delta.properties import checkpoint_interval, file_bytes, used_by_schema
+from tablespec.formats.delta.properties import (
+    checkpoint_interval,
+    file_bytes,
+    file_retention,
+    log_retention,
+    used_by_schema,
+)
 from tablespec.formats.delta.protocol import check_readable, check_writable, features_of
 from tablespec.formats.delta.replay import EMPTY, Reconciled, apply, checked, from_checkpoint
+from tablespec.formats.delta.restore import definition_of
+from tablespec.formats.delta.retained import disposable, expired_log, needed_files, newest_checkpoint, run_starts
 from tablespec.formats.delta.row_change import live_files, revise
 from tablespec.formats.delta.state import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, DeltaState
+from tablespec.formats.maintenance import Definition, Retention
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
 from tablespec.storage.store import FileInfo, Storage
@@ -266,6 +276,56 @@ class DeltaFormat:
         state = self.latest()
         self.check_writable(state, "checkpoint")
         return write_checkpoint(state, _now()).adds
+
+    # --- maintenance ---
+
+    def retention(self, state: TableState) -> Retention:
+        """For how long the properties ask the past to be kept."""
+        return Retention(file_retention(state.properties), log_retention(state.properties))
+
+    def needed_since(self, version: int) -> frozenset[str]:
+        """The files that a version from `version` on needs: data, deletion vectors, and the changes of those after it."""
+        listing = list_log(self.storage)
+        versions = [number for number, _ in reachable(listing) if number >= version]
+        states = [self._load(listing, start) for start in run_starts(versions)]
+        commits = self._read_commits([(number, file) for number, file in listing.commits if number > version])
+        return needed_files(self.storage, states, commits)
+
+    def disposable(self, state: TableState, path: str) -> bool:
+        """Whether a file lies where unneeded ones may be removed."""
+        assert isinstance(state, DeltaState)
+        return disposable(path, [field.stored_name for field in state.shape.partition_fields])
+
+    def added_at(self, paths: frozenset[str]) -> Mapping[str, int]:
+        """The version that first added each of these files, as far as the log tells."""
+        found: dict[str, int] = {}
+        for version, lines in self._read_commits(list_log(self.storage).commits):
+            for line in lines:
+                if line.add is not None and line.add.path in paths:
+                    found.setdefault(line.add.path, version)
+        return found
+
+    def domain(self, state: TableState, name: str) -> str | None:
+        """The configuration of a domain."""
+        assert isinstance(state, DeltaState)
+        found = state.reconciled.domains.get(name)
+        return None if found is None else found.configuration
+
+    def definition_of(self, then: TableState, now: TableState) -> Definition:
+        """The schema and the properties of an older state, as the newest protocol allows them."""
+        assert isinstance(then, DeltaState)
+        assert isinstance(now, DeltaState)
+        return definition_of(then, now)
+
+    def expired_log(self, version: int) -> Sequence[FileInfo]:
+        """The files of the log before the newest checkpoint that is not after `version`."""
+        files = list(self.storage.list(LOG))
+        listing = sort_out(files)
+        start = newest_checkpoint(listing, version)
+        if start is not None:
+            # What stands in for the past must be readable before the past may go.
+            read_checkpoint(self.storage, start)
+        return expired_log(listing, files, version)
 
     # --- inside ---
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 
 import msgspec
 
@@ -58,6 +59,21 @@ _INTERVAL = "delta.checkpointInterval"
 _FILE_SIZE = "delta.targetFileSize"
 _BYTES = re.compile(r"([0-9]+)\s*([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_FILE_RETENTION = "delta.deletedFileRetentionDuration"
+_LOG_RETENTION = "delta.logRetentionDuration"
+_INTERVALS = re.compile(
+    r"(?:interval\s+)?((?:\d+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*)+)", re.IGNORECASE
+)
+# Properties by which files are read or a feature works; they do not go back with the rest when a table does.
+_BOUND_TO_FILES = _KEPT | {
+    "delta.columnMapping.mode",
+    "delta.enableDeletionVectors",
+    "delta.enableRowTracking",
+    "delta.enableInCommitTimestamps",
+    "delta.enableTypeWidening",
+    "delta.checkpointPolicy",
+    "tablespec.topLevelActions",
+}
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
@@ -71,6 +87,8 @@ def check_properties(properties: Mapping[str, str]) -> None:
             raise InvalidPropertyError(name, value, "a whole number above zero")
         if name == _FILE_SIZE and not _bytes(value):
             raise InvalidPropertyError(name, value, "a number of bytes, such as 134217728 or 128mb")
+        if name in (_FILE_RETENTION, _LOG_RETENTION):
+            _interval(name, value)
 
 
 def check_change(before: Mapping[str, str], after: Mapping[str, str]) -> None:
@@ -93,6 +111,22 @@ def checkpoint_interval(properties: Mapping[str, str]) -> int:
 def file_bytes(properties: Mapping[str, str]) -> int:
     """How large data files should become."""
     return _bytes(properties.get(_FILE_SIZE, "")) or 256 << 20
+
+
+def file_retention(properties: Mapping[str, str]) -> timedelta:
+    """For how long files stay that no longer belong to the table."""
+    return _interval(_FILE_RETENTION, properties.get(_FILE_RETENTION, "interval 7 days"))
+
+
+def log_retention(properties: Mapping[str, str]) -> timedelta:
+    """For how long the log tells of the past."""
+    return _interval(_LOG_RETENTION, properties.get(_LOG_RETENTION, "interval 30 days"))
+
+
+def taken_back(then: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    """The properties of an older state, but those by which files are read or a feature works as they are now."""
+    old = {name: value for name, value in then.items() if name not in _BOUND_TO_FILES}
+    return {**old, **{name: value for name, value in now.items() if name in _BOUND_TO_FILES}}
 
 
 def needed_features(properties: Mapping[str, str], schema: Schema) -> frozenset[str]:
@@ -137,6 +171,15 @@ def _whole_number(text: str) -> int:
 def _bytes(text: str) -> int:
     found = _BYTES.fullmatch(text)
     return int(found[1]) * _UNITS[found[2].lower()] if found else 0
+
+
+def _interval(name: str, text: str) -> timedelta:
+    found = _INTERVALS.fullmatch(text.strip())
+    if found is None:
+        raise InvalidPropertyError(name, text, "an interval, such as 'interval 7 days'")
+    words = found[1].lower().split()
+    parts = [timedelta(**{unit.removesuffix("s") + "s": int(count)}) for count, unit in zip(words[::2], words[1::2])]
+    return sum(parts, timedelta())
 
 
 def _invariant_text(text: str) -> str:

@@ -1,0 +1,111 @@
+"""Which files the past of a Delta table needs, and where files lie that nobody needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import unquote
+
+from tablespec.formats.delta.actions import AddAction, DeletionVectorAction, Line
+from tablespec.formats.delta.adds import from_actions, vector_of
+from tablespec.formats.delta.checkpoint import add_batches
+from tablespec.formats.delta.checkpoint_write import untouched
+from tablespec.formats.delta.deletion_vector import locate
+from tablespec.formats.delta.log import LOG, Checkpoint, Listing
+from tablespec.formats.delta.partition_values import escape
+from tablespec.formats.delta.state import DeltaState
+from tablespec.storage.local import TEMPORARY
+from tablespec.storage.store import FileInfo, Storage
+
+CHANGES = "_change_data"
+
+_VERSIONED = re.compile(r"(\d{20})\..+")
+
+
+def needed_files(
+    storage: Storage, states: Sequence[DeltaState], commits: Iterable[tuple[int, Sequence[Line]]]
+) -> frozenset[str]:
+    """The files below the table that these states hold or these commits name, by their paths as listed."""
+    named: set[str] = set()
+    for state in states:
+        named.update(_files_of(state))
+    for _, lines in commits:
+        for line in lines:
+            if line.add is not None:
+                named.update(_files_of_add(line.add, storage.url))
+            elif line.cdc is not None:
+                named.update(_spellings(line.cdc.path))
+    return frozenset(path for path in map(storage.relative, named) if path is not None)
+
+
+def disposable(path: str, partition_columns: Iterable[str]) -> bool:
+    """Whether a file may be removed when no instant needs it: not in hidden places, but for changes and temporaries."""
+    *folders, name = path.split("/")
+    if folders[:1] == [CHANGES]:
+        folders = folders[1:]
+    named = {escape(column) for column in partition_columns}
+    if any(_hidden(folder) and folder.partition("=")[0] not in named for folder in folders):
+        return False
+    return not _hidden(name) or TEMPORARY.fullmatch(name) is not None
+
+
+def expired_log(listing: Listing, files: Iterable[FileInfo], version: int) -> list[FileInfo]:
+    """The files of a log before the newest checkpoint that is not after `version`; nothing without such a checkpoint."""
+    start = newest_checkpoint(listing, version)
+    if start is None:
+        return []
+    # A compaction reaches into what stays, but starts from what goes.
+    return [file for file in files if (number := _version_of(file)) is not None and number < start.version]
+
+
+def newest_checkpoint(listing: Listing, version: int) -> Checkpoint | None:
+    """The newest complete checkpoint that is not after a version."""
+    return next((one for one in reversed(listing.checkpoints) if one.version <= version), None)
+
+
+def run_starts(versions: Sequence[int]) -> list[int]:
+    """Those versions whose forerunner is not among them."""
+    known = set(versions)
+    return [version for version in versions if version - 1 not in known]
+
+
+def _files_of(state: DeltaState) -> Iterator[str]:
+    batches = [
+        untouched(adds, state.reconciled.touched)
+        for path in state.reconciled.checkpoint_files
+        for adds in add_batches(state.storage, path)
+    ]
+    for adds in (*batches, from_actions(list(state.reconciled.adds.values()))):
+        for path in adds.field("path").to_pylist():
+            yield from _spellings(path)
+        if adds.type.get_field_index("deletionVector") >= 0:
+            vectors = adds.field("deletionVector").drop_null().to_pylist()
+            for vector in vectors:
+                if vector["storageType"] is not None:
+                    yield from _vector_file(vector_of(vector), state.storage.url)
+
+
+def _files_of_add(add: AddAction, table: str) -> Iterator[str]:
+    yield from _spellings(add.path)
+    if add.deletion_vector is not None:
+        yield from _vector_file(add.deletion_vector, table)
+
+
+def _vector_file(vector: DeletionVectorAction, table: str) -> Iterator[str]:
+    path = locate(vector, table).path
+    if path is not None:
+        yield path
+
+
+def _spellings(path: str) -> tuple[str, ...]:
+    # Some writers do not escape paths; a file that either reading names is safe.
+    return (path, unquote(path)) if "%" in path else (path,)
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
+
+
+def _version_of(file: FileInfo) -> int | None:
+    found = _VERSIONED.fullmatch(file.path.removeprefix(f"{LOG}/"))
+    return int(found[1]) if found else None

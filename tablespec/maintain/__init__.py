@@ -1,0 +1,1 @@
+"""Looking after tables: compacting, clustering, vacuuming, restoring."""

@@ -1,0 +1,142 @@
+"""Making a table what it was at an earlier instant, by a new commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from tablespec.errors import DataFileMissingError
+from tablespec.expr.nodes import TRUE
+from tablespec.formats.base import Change, LiveFile, ReadsWhere, TableFormat, TableState
+from tablespec.formats.maintenance import Definition
+from tablespec.maintain.rewrite import logged_path, maintainable
+from tablespec.model.file import DeletionVector
+from tablespec.model.instant import Instant
+from tablespec.read.file_index import At, state_at
+from tablespec.storage.store import Storage
+from tablespec.txn.transaction import Retries, commit, new_operation_id
+from tablespec.write.runner import Runner, Threads
+
+TASK_FILES = 100
+
+
+@attrs.frozen(kw_only=True)
+class RestoreResult:
+    """What a restore did; `instant` is None when the table was as it had been then."""
+
+    instant: Instant | None
+    version: int
+    files_removed: int = 0
+    files_restored: int = 0
+    bytes_removed: int = 0
+    bytes_restored: int = 0
+    files: int = 0
+    bytes: int = 0
+
+    @property
+    def metrics(self) -> tuple[tuple[str, int], ...]:
+        """The counts under the names that commits record."""
+        return (
+            ("numRestoredFiles", self.files_restored),
+            ("numRemovedFiles", self.files_removed),
+            ("restoredFilesSize", self.bytes_restored),
+            ("removedFilesSize", self.bytes_removed),
+            ("numOfFilesAfterRestore", self.files),
+            ("tableSizeAfterRestore", self.bytes),
+        )
+
+
+@attrs.frozen
+class Difference:
+    """The files that must go and those that must come back."""
+
+    going: tuple[LiveFile, ...]
+    coming: tuple[LiveFile, ...]
+
+
+@attrs.frozen
+class LookTask:
+    """Files that must be there."""
+
+    storage: Storage
+    paths: tuple[str, ...]
+
+
+def restore(format_: TableFormat, at: At, *, runner: Runner = Threads(), retries: Retries = Retries()) -> RestoreResult:
+    """Make the table what it was at `at`: its rows with their ids, its columns, and its properties.
+
+    The protocol stays, and so do properties by which files are read. A file that is needed and gone raises DataFileMissingError.
+    """
+    target = maintainable(format_, "restore")
+    state = target.latest()
+    target.check_writable(state, "restore")
+    then = state_at(target, at)
+    wanted = target.live_files(then, TRUE)
+    difference = plan(target.live_files(state, TRUE), wanted)
+    definition = target.definition_of(then, state)
+    result = _result(then, difference, wanted)
+    if not difference.going and not difference.coming and _is_defined(state, definition):
+        return result
+    _require(target.storage, difference.coming, runner)
+    change = Change(
+        operation="RESTORE",
+        parameters=(("version", str(then.instant.version)),),
+        metrics=result.metrics,
+        removes=tuple(file.origin for file in difference.going),
+        restored=tuple(file.origin for file in difference.coming),
+        touched=frozenset(logged_path(file.slice) for file in (*difference.going, *difference.coming)),
+        schema=definition.schema,
+        properties=definition.properties,
+        partition_columns=definition.partition_columns,
+        reads=ReadsWhere(TRUE),
+        operation_id=new_operation_id(),
+    )
+    return attrs.evolve(result, instant=commit(target, change, state, retries))
+
+
+def plan(now: Sequence[LiveFile], then: Sequence[LiveFile]) -> Difference:
+    """What tells two states apart: a file with other deleted rows is another file."""
+    have, wanted = {_key(file) for file in now}, {_key(file) for file in then}
+    return Difference(
+        going=tuple(file for file in now if _key(file) not in wanted),
+        coming=tuple(file for file in then if _key(file) not in have),
+    )
+
+
+def missing(task: LookTask) -> str | None:
+    """The first file that is not there; on a worker."""
+    return next((path for path in task.paths if task.storage.head(path) is None), None)
+
+
+def _key(file: LiveFile) -> tuple[str, DeletionVector | None]:
+    return logged_path(file.slice), file.slice.deletes
+
+
+def _require(storage: Storage, files: Sequence[LiveFile], runner: Runner) -> None:
+    slices = [file.slice for file in files]
+    data = [slice_.base.path for slice_ in slices if slice_.base is not None]
+    vectors = [slice_.deletes.path for slice_ in slices if slice_.deletes is not None and slice_.deletes.path]
+    paths = tuple(dict.fromkeys((*data, *vectors)))
+    tasks = [LookTask(storage, paths[start : start + TASK_FILES]) for start in range(0, len(paths), TASK_FILES)]
+    for path in runner.run(missing, tasks):
+        if path is not None:
+            raise DataFileMissingError(storage.url, path)
+
+
+def _is_defined(state: TableState, definition: Definition) -> bool:
+    same = (state.schema, state.partition_columns) == (definition.schema, definition.partition_columns)
+    return same and dict(state.properties) == dict(definition.properties)
+
+
+def _result(then: TableState, difference: Difference, wanted: Sequence[LiveFile]) -> RestoreResult:
+    return RestoreResult(
+        instant=None,
+        version=then.instant.version,
+        files_removed=len(difference.going),
+        files_restored=len(difference.coming),
+        bytes_removed=sum(file.slice.size for file in difference.going),
+        bytes_restored=sum(file.slice.size for file in difference.coming),
+        files=len(wanted),
+        bytes=sum(file.slice.size for file in wanted),
+    )

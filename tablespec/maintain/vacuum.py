@@ -1,0 +1,139 @@
+"""Removing what no retained instant needs: data files, deletion vectors, change files, and what aborted writes left behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+
+import attrs
+
+from tablespec.errors import ShortRetentionError
+from tablespec.formats.base import TableFormat
+from tablespec.formats.maintenance import LOG_FOLDERS
+from tablespec.maintain.rewrite import maintainable
+from tablespec.model.instant import Timeline
+from tablespec.storage.store import FileInfo, Storage
+from tablespec.write.runner import Runner, Threads
+
+# Writers and readers are thought to be done within a week; nothing tells their files from those that nobody needs.
+LEAST_RETENTION = timedelta(days=7)
+TASK_FILES = 1000
+
+
+@attrs.frozen
+class Removed:
+    """The files that were removed, or would be; paths are relative to the table, in path order."""
+
+    paths: tuple[str, ...]
+    bytes: int
+
+
+@attrs.frozen
+class RemoveTask:
+    """Files to remove."""
+
+    storage: Storage
+    paths: tuple[str, ...]
+
+
+def vacuum(
+    format_: TableFormat,
+    retention: timedelta | None = None,
+    *,
+    dry_run: bool = False,
+    allow_short_retention: bool = False,
+    runner: Runner = Threads(),
+) -> Removed:
+    """Remove the files that no state of the last `retention` needs, and that are older than that themselves.
+
+    Without a retention it is what the table asks for, a week by default; one that is shorter than both must be allowed by name.
+    Hidden files and folders stay, but for change files and temporaries. Versions older than the retention can not be read any more.
+    """
+    target = maintainable(format_, "vacuum")
+    state = target.latest()
+    # Tables may ask whoever removes files to know all their features: the check for writing is that.
+    target.check_writable(state, "vacuum")
+    wanted = _retention(target.storage.url, retention, target.retention(state).files, allowed=allow_short_retention)
+    before = time.time_ns() // 1_000_000 - wanted // timedelta(milliseconds=1)
+    # Listed before the log is read: what is committed in between is needed then.
+    files = list(target.storage.list())
+    needed = target.needed_since(oldest_retained(target.timeline(), before))
+    going = plan(files, needed, before, lambda path: target.disposable(target.latest(), path))
+    if not dry_run:
+        remove(target.storage, going, runner)
+    return Removed(tuple(file.path for file in going), sum(file.size for file in going))
+
+
+def expire_log(
+    format_: TableFormat, retention: timedelta | None = None, *, dry_run: bool = False, runner: Runner = Threads()
+) -> Removed:
+    """Remove the entries of the log before the newest checkpoint that is older than the retention of the log, 30 days by default.
+
+    Versions before that checkpoint can not be named any more. Without such a checkpoint nothing goes.
+    """
+    target = maintainable(format_, "expire_log")
+    state = target.latest()
+    target.check_writable(state, "expire_log")
+    wanted = target.retention(state).log if retention is None else retention
+    before = time.time_ns() // 1_000_000 - wanted // timedelta(milliseconds=1)
+    timeline = target.timeline()
+    going = () if timeline.instants[0].timestamp > before else target.expired_log(oldest_retained(timeline, before))
+    if not dry_run:
+        # Oldest first: whatever stops this, the log stays without a gap.
+        for file in going:
+            target.storage.delete(file.path)
+    return Removed(tuple(file.path for file in going), sum(file.size for file in going))
+
+
+def oldest_retained(timeline: Timeline, before: int) -> int:
+    """The version that was the newest at a time: it and all later ones are retained."""
+    older = [instant.version for instant in timeline if instant.timestamp <= before]
+    return older[-1] if older else timeline.instants[0].version
+
+
+def plan(
+    files: Iterable[FileInfo], needed: frozenset[str], before: int, disposable: Callable[[str], bool]
+) -> tuple[FileInfo, ...]:
+    """The files that may go: not needed, not changed after `before`, and not in a place that is somebody's."""
+    files = list(files)
+    inner = tuple(sorted({table for file in files if (table := _inner_table(file.path))}))
+    return tuple(
+        file
+        for file in files
+        if file.path not in needed
+        and file.modified <= before
+        and disposable(file.path)
+        and not file.path.startswith(inner)
+    )
+
+
+def remove(storage: Storage, files: Sequence[FileInfo], runner: Runner) -> None:
+    """Remove files, many at a time."""
+    paths = tuple(file.path for file in files)
+    tasks = [RemoveTask(storage, paths[start : start + TASK_FILES]) for start in range(0, len(paths), TASK_FILES)]
+    for _ in runner.run(remove_files, tasks):
+        pass
+
+
+def remove_files(task: RemoveTask) -> int:
+    """Remove the files of a task, on a worker, and tell how many they were."""
+    for path in task.paths:
+        task.storage.delete(path)
+    return len(task.paths)
+
+
+def _retention(table: str, asked: timedelta | None, configured: timedelta, *, allowed: bool) -> timedelta:
+    if asked is None:
+        return configured
+    least = min(configured, LEAST_RETENTION)
+    if asked < least and not allowed:
+        raise ShortRetentionError(table, str(asked), str(least))
+    return asked
+
+
+def _inner_table(path: str) -> str:
+    """The folder of another table inside of this one to which a file belongs, with a slash; empty for none."""
+    folders = path.split("/")
+    depth = next((index for index, folder in enumerate(folders) if index and folder in LOG_FOLDERS), 0)
+    return "/".join(folders[:depth]) + "/" if depth else ""
