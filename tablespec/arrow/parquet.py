@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
 from tablespec.arrow.convert import Finder, convert, nulls
 from tablespec.arrow.schema import arrow_schema, arrow_type
@@ -37,16 +38,27 @@ def open_parquet(storage: Storage, path: str, footer: pq.FileMetaData | None = N
 
 
 def read_positioned(
-    file: pq.ParquetFile, schema: Schema, find: Finder, predicate: Predicate = TRUE, batch_rows: int = BATCH_ROWS
+    file: pq.ParquetFile,
+    schema: Schema,
+    find: Finder,
+    predicate: Predicate = TRUE,
+    batch_rows: int = BATCH_ROWS,
+    positions: BitMap64 | None = None,
 ) -> Iterator[PositionedBatch]:
-    """The columns of `schema` from every row group that may hold a match of `predicate`; all rows of such a row group come."""
+    """The columns of `schema` from every row group that may hold a match of `predicate`; all rows of such a row group come.
+
+    Where `positions` are given, row groups without any of them are left out.
+    """
     top = [file.schema_arrow.field(index) for index in range(len(file.schema_arrow))]
     found = [find(field, top) for field in schema]
     names = [top[index].name for index in found if index is not None]
     wanted = arrow_schema(schema)
     for group, start in _chosen_groups(file, schema, find, predicate):
+        rows = file.metadata.row_group(group).num_rows
+        if positions is not None and not positions.range_cardinality(start, start + rows):
+            continue
         if not names:
-            yield from _without_columns(schema, start, file.metadata.row_group(group).num_rows, batch_rows)
+            yield from _without_columns(schema, start, rows, batch_rows)
             continue
         position = start
         for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], columns=_selection(file, names)):

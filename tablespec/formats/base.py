@@ -15,6 +15,7 @@ from pyroaring import BitMap64
 
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.verdict import Verdict
+from tablespec.model.change import CommitChanges, FreshSlice
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
@@ -138,7 +139,21 @@ class TableFormat(Protocol):
         ...
 
     def added_between(self, start: int | None, end: int) -> frozenset[str]:
-        """Paths of the base files that commits after `start` up to `end` added with new data."""
+        """Paths of the base files, current at `end`, that may hold rows inserted or changed after `start`."""
+        ...
+
+    def fresh_slices(self, state: TableState, after: int, predicate: Predicate) -> Sequence[FreshSlice]:
+        """The slices of that state that may hold a matching row inserted or changed after a version; below 0 all are new.
+
+        Costs what the commits in between cost, whatever the size of the table. Raises ChangesGoneError when one of them is gone.
+        """
+        ...
+
+    def changes_between(self, state: TableState, after: int, predicate: Predicate) -> Sequence[CommitChanges]:
+        """What each commit after a version up to that state did to rows, oldest first; commits that did nothing are left out.
+
+        Files that cannot hold a match may be left out. Raises ChangesGoneError when a commit in between is gone.
+        """
         ...
 
     def history(self) -> Sequence[HistoryEntry]:

@@ -11,6 +11,7 @@ from tablespec.errors import InstantNotFoundError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import Predicate, all_of
 from tablespec.formats.base import JudgedSlice, TableFormat, TableState
+from tablespec.model.change import CommitChanges
 from tablespec.model.file import FileGroup, FileSlice
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.partition import PartitionDescriptor, PartitionIncrementalSnapshot, PartitionSnapshot
@@ -22,7 +23,7 @@ At = Instant | int | str | datetime | date | None
 
 @attrs.frozen
 class FileIndex:
-    """Lists the files of a table at an instant, or between two."""
+    """Lists the files of a table at an instant, and what changed between two."""
 
     format: TableFormat
 
@@ -38,7 +39,7 @@ class FileIndex:
     def list_files_between(
         self, start: At, end: At = None, filters: Filters = None
     ) -> list[PartitionIncrementalSnapshot]:
-        """Slices of the state at `end` that actions after `start` added with new data, by partition, in path order.
+        """Slices of the state at `end` that may hold rows inserted or changed after `start`, by partition, in path order.
 
         None as `start` means from the beginning: then it is what `list_files_at(end)` lists.
         """
@@ -54,6 +55,16 @@ class FileIndex:
             PartitionIncrementalSnapshot(descriptor, timeline, slices_)
             for descriptor, slices_ in _by_partition(state, slices)
         ]
+
+    def list_changes_between(self, start: At, end: At = None, filters: Filters = None) -> list[CommitChanges]:
+        """What each action after `start` up to `end` did to rows, oldest first: its change files, or what it did to base files.
+
+        None as `start` means from the beginning. Slices without a match may be listed; those that can have none are left out where
+        the rows of other slices can be told without them. Raises ChangesGoneError where the log was cleaned up.
+        """
+        state = state_at(self.format, end)
+        after = starting_version(self.format, start, state)
+        return list(self.format.changes_between(state, after, bound_filters(filters, state.schema)))
 
     def file_group(self, group_id: str, upto: At = None) -> FileGroup:
         """One file group with its slices over the timeline; reads every state, so it is for looking closely, not for scans."""
@@ -80,17 +91,30 @@ def bound_filters(filters: Filters, schema: Schema) -> Predicate:
 
 def state_at(format_: TableFormat, at: At) -> TableState:
     """The state that `at` names; a state that is the newest one anyway costs no more than the newest."""
-    if at is None:
-        return format_.latest()
+    return format_.latest() if at is None else format_.state_at(version_of(format_, at))
+
+
+def starting_version(format_: TableFormat, start: At, state: TableState) -> int:
+    """The version after which a stretch of the timeline up to `state` begins; -1 where it begins with the table."""
+    after = -1 if start is None else version_of(format_, start)
+    upto = state.instant.version
+    if after > upto:
+        asked = f"after {after} up to {upto}"
+        raise InstantNotFoundError(format_.storage.url, asked, f"version {upto}, which is before {after}")
+    return after
+
+
+def version_of(format_: TableFormat, at: Instant | int | str | datetime | date) -> int:
+    """The version that `at` names; a number is taken as it is, and only a time needs the timeline."""
     match at:
         case Instant(version):
-            return format_.state_at(version)
+            return version
         case int():
-            return format_.state_at(at)
+            return at
         case str() if at.isdigit():
-            return format_.state_at(int(at))
+            return int(at)
         case _:
-            return format_.state_at(resolve(format_, at).version)
+            return resolve(format_, at).version
 
 
 def resolve(format_: TableFormat, at: At) -> Instant:

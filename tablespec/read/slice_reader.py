@@ -16,14 +16,14 @@ from tablespec.arrow.parquet import PositionedBatch, open_parquet, read_position
 from tablespec.arrow.schema import arrow_type
 from tablespec.errors import ColumnNotFoundError, CorruptFileError, DataFileMissingError, UnsupportedTableError
 from tablespec.expr.bind import bind
-from tablespec.expr.nodes import TRUE, Predicate, columns_of
+from tablespec.expr.nodes import TRUE, Column, Compare, IsNull, Literal, Op, Or, Predicate, all_of, columns_of
 from tablespec.expr.rewrite import split
 from tablespec.formats.base import ReadLayout, SliceCodec
 from tablespec.model import row
 from tablespec.model.file import BaseFile, FileSlice
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
 from tablespec.model.row import PHYSICAL
-from tablespec.model.schema import Field, Schema, near_names
+from tablespec.model.schema import LONG, Field, Schema, near_names
 from tablespec.storage.store import Storage
 
 
@@ -67,13 +67,15 @@ class FileSliceReader:
         """The rows of a slice, batch by batch; nothing is read before the first is asked for."""
         match self.mode:
             case Snapshot():
-                deleted = self._deleted(slice_)
+                deleted = self.deleted(slice_)
             case ReadOptimized():
                 deleted = None
-            case Incremental() | Cdc():
-                raise UnsupportedTableError(
-                    self.storage.url, f"the reading mode {type(self.mode).__name__} on single slices"
-                )
+            case Incremental(after):
+                yield from self._newer_than(after).open(slice_)
+                return
+            case Cdc():
+                way_out = "file_index.list_changes_between tells which slices changed, and Table.changes reads them"
+                raise UnsupportedTableError(self.storage.url, "the reading mode Cdc on single slices", way_out)
             case _:
                 assert_never(self.mode)
         if slice_.logs and isinstance(self.mode, Snapshot):
@@ -82,14 +84,31 @@ class FileSliceReader:
             return
         yield from self._rows(slice_, slice_.base, deleted)
 
-    def _deleted(self, slice_: FileSlice) -> BitMap64 | None:
+    def open_at(self, slice_: FileSlice, positions: BitMap64) -> Iterator[pa.RecordBatch]:
+        """The rows of the base file at these positions, deleted or not; row groups without any are not read."""
+        if positions and slice_.base is not None:
+            yield from self._rows(slice_, slice_.base, None, positions)
+
+    def deleted(self, slice_: FileSlice) -> BitMap64 | None:
+        """The positions of the deleted rows of the base file, or None for none."""
         try:
             return self.codec.deleted_positions(self.storage, slice_)
         except FileNotFoundError as error:
             assert slice_.deletes is not None
             raise DataFileMissingError(self.storage.url, slice_.deletes.path or "") from error
 
-    def _rows(self, slice_: FileSlice, base: BaseFile, deleted: BitMap64 | None) -> Iterator[pa.RecordBatch]:
+    def _newer_than(self, after: int) -> FileSliceReader:
+        """This reader for the rows with a later commit version, and for those that have none."""
+        if row.ROW_COMMIT_VERSION not in self.layout.hidden:
+            feature = f"a column of its own named {row.ROW_COMMIT_VERSION}, the name of what incremental reads go by"
+            raise UnsupportedTableError(self.storage.url, feature)
+        version = Column((row.ROW_COMMIT_VERSION,), LONG)
+        newer = Or((IsNull(version), Compare(Op.GT, version, Literal(after, LONG))))
+        return attrs.evolve(self, predicate=all_of((self.predicate, newer)), mode=Snapshot())
+
+    def _rows(
+        self, slice_: FileSlice, base: BaseFile, deleted: BitMap64 | None, positions: BitMap64 | None = None
+    ) -> Iterator[pa.RecordBatch]:
         constants = dict(zip(self.layout.constants, slice_.partition_values))
         wanted = self.schema
         fields = _with_filter_columns(self, wanted)
@@ -98,9 +117,11 @@ class FileSliceReader:
         unread = unstored | set(self.layout.hidden.names)
         pushed, _ = split(self.predicate, lambda path: path[0] not in unread)
         tested = tuple(_find(self.layout, name) for name in sorted({path[0] for path in columns_of(self.predicate)}))
-        for piece in self._pieces(base, needed, pushed):
+        for piece in self._pieces(base, needed, pushed, positions):
             made = _Made(base, constants, self.layout.hidden, piece)
             kept = None if deleted is None else _not_deleted(piece, deleted)
+            if positions is not None:
+                kept = _mask(piece, positions, chosen=True)
             if self.predicate != TRUE:
                 matched = matching(self.predicate, made.columns(tested))
                 kept = matched if kept is None else pc.and_(kept, matched)
@@ -109,11 +130,13 @@ class FileSliceReader:
             if made.rows:
                 yield made.columns(wanted.fields)
 
-    def _pieces(self, base: BaseFile, needed: Schema, pushed: Predicate) -> Iterator[PositionedBatch]:
+    def _pieces(
+        self, base: BaseFile, needed: Schema, pushed: Predicate, positions: BitMap64 | None
+    ) -> Iterator[PositionedBatch]:
         find: Finder = _by_id_or_name if self.layout.by_field_id else by_stored_name
         try:
             with open_parquet(self.storage, base.path) as file:
-                yield from read_positioned(file, needed, find, pushed)
+                yield from read_positioned(file, needed, find, pushed, positions=positions)
         except FileNotFoundError as error:
             raise DataFileMissingError(self.storage.url, base.path) from error
         except (pa.ArrowInvalid, OSError) as error:
@@ -208,9 +231,15 @@ def _not_deleted(piece: PositionedBatch, deleted: BitMap64) -> pa.BooleanArray |
     start, rows = piece.start, piece.batch.num_rows
     if not rows or not deleted.range_cardinality(start, start + rows):
         return None
-    keep = bytearray(b"\x01") * rows
-    for position in deleted.iter_equal_or_larger(start):
+    return _mask(piece, deleted, chosen=False)
+
+
+def _mask(piece: PositionedBatch, positions: BitMap64, *, chosen: bool) -> pa.BooleanArray:
+    """For each row `chosen` where its position is among these, and the opposite where it is not."""
+    start, rows = piece.start, piece.batch.num_rows
+    flags = bytearray(b"\x00" if chosen else b"\x01") * rows
+    for position in positions.iter_equal_or_larger(start):
         if position >= start + rows:
             break
-        keep[position - start] = 0
-    return pc.equal(pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(keep)]), 1)
+        flags[position - start] = chosen
+    return pc.equal(pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(flags)]), 1)

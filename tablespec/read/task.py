@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
 
 import attrs
 import pyarrow as pa
@@ -41,7 +42,17 @@ class ReadTask:
             yield from (self.reader if piece.all_match else filtering).open(piece.slice)
 
 
-def balanced(pieces: Sequence[TaskSlice], target_bytes: int) -> list[tuple[TaskSlice, ...]]:
+class Sliced(Protocol):
+    """Anything about one slice."""
+
+    @property
+    def slice(self) -> FileSlice: ...
+
+
+_Piece = TypeVar("_Piece", bound=Sliced)
+
+
+def balanced(pieces: Sequence[_Piece], target_bytes: int) -> list[tuple[_Piece, ...]]:
     """The slices in groups of about equal size, near `target_bytes` each; a slice is never cut.
 
     Groups keep their slices in the order given, and come in the order of their first slice.

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import attrs
 from pyroaring import BitMap64
@@ -14,6 +15,7 @@ from pyroaring import BitMap64
 from tablespec.errors import (
     CorruptLogError,
     InstantNotFoundError,
+    MissingLogError,
     StorageError,
     TableExistsError,
     TableNotFoundError,
@@ -34,16 +36,19 @@ from tablespec.formats.base import (
 )
 from tablespec.formats.delta.actions import Line
 from tablespec.formats.delta.adds import TableShape
+from tablespec.formats.delta.changes import commit_changes, logged_commits, needs_past
 from tablespec.formats.delta.checkpoint import read_checkpoint
 from tablespec.formats.delta.checkpoint_write import indexed_leaves, write_checkpoint
 from tablespec.formats.delta.codec import decode_commit, encode_commit
 from tablespec.formats.delta.commit import IN_COMMIT_TIMESTAMPS, commit_lines, creation, with_mapping
-from tablespec.formats.delta.history import commit_timestamp, history_entry, operation_id, winning_commit
+from tablespec.formats.delta.fresh import fresh_adds, fresh_slices
+from tablespec.formats.delta.history import commit_timestamp, history_entry, instants, operation_id, winning_commit
 from tablespec.formats.delta.log import (
     LOG,
     Checkpoint,
     Listing,
     commit_path,
+    commits_between,
     last_checkpoint_version,
     list_log,
     reachable,
@@ -65,6 +70,7 @@ from tablespec.formats.delta.retained import disposable, expired_log, needed_fil
 from tablespec.formats.delta.row_change import live_files, revise
 from tablespec.formats.delta.state import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, DeltaState
 from tablespec.formats.maintenance import Definition, Retention
+from tablespec.model.change import AllRows, CommitChanges, FreshSlice
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
 from tablespec.storage.store import FileInfo, Storage
@@ -139,18 +145,9 @@ class DeltaFormat:
         """All versions that can be reconstructed."""
         listing = list_log(self.storage)
         files = reachable(listing)
-        state = self.latest()
-        stamps: list[int] = []
-        stamped = self._stamped_from(state)
+        stamped = self._stamped_from(self.latest())
         declared = [(version, file) for version, file in listing.commits if stamped is not None and version >= stamped]
-        read = dict(self._in_commit_timestamps(declared))
-        for version, file in files:
-            stamp = read.get(version, file.modified)
-            # Clocks of stores and writers may go back; time on a timeline does not.
-            stamps.append(max(stamp, stamps[-1] + 1) if stamps else stamp)
-        return Timeline(
-            self.storage.url, tuple(Instant(version, stamp, "commit") for (version, _), stamp in zip(files, stamps))
-        )
+        return Timeline(self.storage.url, instants(files, dict(self._in_commit_timestamps(declared))))
 
     def history(self) -> Sequence[HistoryEntry]:
         """What each version did whose commit is still there, newest first."""
@@ -160,21 +157,31 @@ class DeltaFormat:
         return [history_entry(instant, lines) for instant, (_, lines) in zip(told, commits)][::-1]
 
     def added_between(self, start: int | None, end: int) -> frozenset[str]:
-        """Paths, as logged, of the files that versions after `start` up to `end` added with new data."""
-        listing = list_log(self.storage, start=0 if start is None else start + 1)
-        wanted = [
-            (version, file)
-            for version, file in listing.commits
-            if (start is None or version > start) and version <= end
-        ]
-        first = 0 if start is None else start + 1
-        if [version for version, _ in wanted] != list(range(first, end + 1)):
-            missing = sorted(set(range(first, end + 1)) - {version for version, _ in wanted})
-            raise InstantNotFoundError(self.storage.url, f"{missing[0]} any more", "only what its log still holds")
-        added: set[str] = set()
-        for _, lines in self._read_commits(wanted):
-            added |= {line.add.path for line in lines if line.add is not None and line.add.data_change is not False}
-        return frozenset(added)
+        """Paths, as logged, of the files current at `end` that may hold rows newer than `start`."""
+        after = -1 if start is None else start
+        commits = [lines for _, lines in self._commits_between(list_log(self.storage, start=after + 1), after, end)]
+        return frozenset(add.path for add, _ in fresh_adds(commits, after, self.storage.url))
+
+    def fresh_slices(self, state: TableState, after: int, predicate: Predicate) -> Sequence[FreshSlice]:
+        """The slices that may hold matching rows newer than a version."""
+        assert isinstance(state, DeltaState)
+        if after < 0:
+            return [FreshSlice(one.slice, AllRows()) for one in state.files.judge(predicate)]
+        listing = list_log(self.storage, start=after + 1)
+        commits = [lines for _, lines in self._commits_between(listing, after, state.instant.version)]
+        return fresh_slices(commits, after, predicate, state.shape)
+
+    def changes_between(self, state: TableState, after: int, predicate: Predicate) -> Sequence[CommitChanges]:
+        """What each commit after a version did to rows."""
+        assert isinstance(state, DeltaState)
+        listing = list_log(self.storage)
+        commits = self._commits_between(listing, after, state.instant.version)
+        timed = self._timed(listing, commits)
+        past = None
+        if after >= 0 and needs_past((lines for _, lines in commits), partitioned=bool(state.partition_columns)):
+            with suppress(InstantNotFoundError, MissingLogError):
+                past = self.state_at(after)
+        return list(commit_changes(list(logged_commits(timed, past, state)), past, state, predicate))
 
     def info(self, state: TableState) -> TableInfo:
         """What a person wants to know about the table."""
@@ -390,6 +397,22 @@ class DeltaFormat:
         if metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true":
             stamp = reconciled.in_commit_timestamp or self._stamp_of(reconciled.version) or stamp
         return DeltaState(self.storage, Instant(reconciled.version, stamp, "commit"), protocol, metadata, reconciled)
+
+    def _commits_between(self, listing: Listing, after: int, end: int) -> list[tuple[int, list[Line]]]:
+        return list(self._read_commits(commits_between(listing, after, end, self.storage.url)))
+
+    def _timed(self, listing: Listing, commits: Sequence[tuple[int, list[Line]]]) -> list[tuple[Instant, list[Line]]]:
+        """Commits with the instants that the timeline has for them; those that stamp themselves need no look at others."""
+        stamped = self._stamped_from(self.latest())
+        lines = dict(commits)
+        files = [
+            (number, file) for number, file in listing.commits if stamped is None or number < stamped or number in lines
+        ]
+        stamps = {
+            number: commit_timestamp(lines[number]) for number, _ in files if stamped is not None and number >= stamped
+        }
+        known = {number: stamp for number, stamp in stamps.items() if stamp is not None}
+        return [(instant, lines[instant.version]) for instant in instants(files, known) if instant.version in lines]
 
     def _stamped_from(self, state: DeltaState) -> int | None:
         if state.properties.get(IN_COMMIT_TIMESTAMPS) != "true":

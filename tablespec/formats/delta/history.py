@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tablespec.formats.base import HistoryEntry, WinningCommit
 from tablespec.formats.delta.actions import Line
@@ -10,6 +10,7 @@ from tablespec.formats.delta.adds import TableShape
 from tablespec.formats.delta.row_tracking import DOMAIN
 from tablespec.formats.delta.state import AddedFiles
 from tablespec.model.instant import Instant
+from tablespec.storage.store import FileInfo
 
 
 def commit_info(lines: Sequence[Line]) -> dict[str, object]:
@@ -21,6 +22,16 @@ def commit_timestamp(lines: Sequence[Line]) -> int | None:
     """The in-commit timestamp, where there is one."""
     stamp = commit_info(lines).get("inCommitTimestamp")
     return stamp if isinstance(stamp, int) else None
+
+
+def instants(files: Sequence[tuple[int, FileInfo]], stamps: Mapping[int, int]) -> tuple[Instant, ...]:
+    """The instants of versions, oldest first: the times of their files, or their stamps where they have some."""
+    found: list[Instant] = []
+    for version, file in files:
+        stamp = stamps.get(version, file.modified)
+        # Clocks of stores and writers may go back; time on a timeline does not.
+        found.append(Instant(version, max(stamp, found[-1].timestamp + 1) if found else stamp, "commit"))
+    return tuple(found)
 
 
 def operation_id(lines: Sequence[Line]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 import msgspec
 
-from tablespec.errors import InstantNotFoundError, MissingLogError
+from tablespec.errors import ChangesGoneError, InstantNotFoundError, MissingLogError
 from tablespec.storage.store import FileInfo, Storage
 
 LOG = "_delta_log"
@@ -135,6 +135,16 @@ def reachable(listing: Listing) -> Sequence[tuple[int, FileInfo]]:
         if follows or version in checkpoints:
             found.append((version, commits.get(version) or checkpoints[version]))
     return found
+
+
+def commits_between(listing: Listing, after: int, upto: int, table: str) -> list[tuple[int, FileInfo]]:
+    """The commits after a version up to another, oldest first; raises ChangesGoneError when one is not there any more."""
+    commits = dict(listing.commits)
+    missing = [version for version in range(after + 1, upto + 1) if version not in commits]
+    if missing:
+        left = missing[-1] if missing[-1] < upto else None
+        raise ChangesGoneError(table, missing[0], "its commit is not in the log any more", left)
+    return [(version, commits[version]) for version in range(after + 1, upto + 1)]
 
 
 def last_checkpoint_version(storage: Storage) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from tablespec.errors import CorruptLogError, InstantNotFoundError
+from tablespec.errors import CorruptLogError, InstantNotFoundError, UnsupportedTableError
+from tablespec.expr.nodes import Predicate
 from tablespec.formats.base import HistoryEntry, TableInfo, TableState
 from tablespec.formats.hudi.commit_metadata import CleanMetadata, CommitMetadata, parse_clean, parse_commit
 from tablespec.formats.hudi.instant_time import whole_number
@@ -15,6 +16,7 @@ from tablespec.formats.hudi.properties import BACKUP, PROPERTIES, TablePropertie
 from tablespec.formats.hudi.schema import parse_avro_schema
 from tablespec.formats.hudi.state import HudiState, state_at
 from tablespec.formats.hudi.timeline import ActiveTimeline, CompletedAction, load_timeline
+from tablespec.model.change import CommitChanges, FreshSlice
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
@@ -91,6 +93,14 @@ class HudiFormat:
         bases = (slice_.base for slice_ in recent if slice_.instant not in moved)
         return frozenset(base.path for base in bases if base is not None)
 
+    def fresh_slices(self, state: TableState, after: int, predicate: Predicate) -> Sequence[FreshSlice]:
+        """Refused: base files that were written anew hold rows of all ages."""
+        raise self._unread("incremental reads")
+
+    def changes_between(self, state: TableState, after: int, predicate: Predicate) -> Sequence[CommitChanges]:
+        """Refused by name."""
+        raise self._unread("reads of changes")
+
     def history(self) -> Sequence[HistoryEntry]:
         """What each write of the active timeline did, newest first; replaced file groups count as removed files."""
         _, active = self._load()
@@ -120,6 +130,10 @@ class HudiFormat:
             except CorruptLogError as error:
                 problems.append(str(error))
         return (*problems, *self._missing(commits))
+
+    def _unread(self, feature: str) -> UnsupportedTableError:
+        way_out = "scan it at two instants, or list what was written with file_index.list_files_between"
+        return UnsupportedTableError(self.storage.url, f"{feature} of Hudi tables", way_out)
 
     def _load(self) -> tuple[TableProperties, ActiveTimeline]:
         table = load_properties(self.storage)

@@ -1,0 +1,137 @@
+"""The rows of a state that were inserted or changed after a version, asked for lazily."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import assert_never
+
+import attrs
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from tablespec.arrow.schema import arrow_schema
+from tablespec.expr.nodes import TRUE, Predicate
+from tablespec.formats.base import TableFormat, TableState
+from tablespec.model.change import AllRows, FreshSlice, NewerRows, ReturnedRows
+from tablespec.model.instant import Instant
+from tablespec.model.reading import Incremental
+from tablespec.model.schema import Schema
+from tablespec.read.file_index import At, Filters, bound_filters, starting_version, state_at
+from tablespec.read.scan import TARGET_BYTES
+from tablespec.read.slice_reader import FileSliceReader
+from tablespec.read.task import balanced
+
+
+def incremental(
+    format_: TableFormat, after: At, upto: At, where: Filters, columns: Sequence[str] | None
+) -> IncrementalScan:
+    """The rows of the state at `upto` that match and are newer than `after`; None as `after` makes all rows new."""
+    state = state_at(format_, upto)
+    return IncrementalScan(
+        format=format_,
+        state=state,
+        after=starting_version(format_, after, state),
+        predicate=bound_filters(where, state.schema),
+        columns=None if columns is None else tuple(columns),
+    )
+
+
+@attrs.frozen(slots=False, eq=False, kw_only=True)
+class IncrementalScan:
+    """The rows of one state that are newer than a version and match a predicate; lazy, and can be read any number of times.
+
+    New is a row with a later commit version: it was inserted or changed since. Rows that were only moved keep theirs. Rows without a
+    commit version are as new as their file, and rows that a restore brought back as new as the restore.
+    """
+
+    format: TableFormat
+    state: TableState
+    after: int
+    predicate: Predicate = TRUE
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def instant(self) -> Instant:
+        """The instant whose state is read."""
+        return self.state.instant
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that come out."""
+        return self.reader.schema
+
+    @cached_property
+    def slices(self) -> tuple[FreshSlice, ...]:
+        """The slices that will be looked at, in path order."""
+        found = self.format.fresh_slices(self.state, self.after, self.predicate)
+        return tuple(sorted(found, key=lambda one: one.slice.base.path if one.slice.base else ""))
+
+    @cached_property
+    def reader(self) -> FileSliceReader:
+        """The reader of single slices, without the filter."""
+        layout, codec = self.state.layout, self.state.codec
+        return FileSliceReader(storage=self.format.storage, layout=layout, codec=codec).project(self.columns)
+
+    def tasks(self, target_bytes: int = TARGET_BYTES) -> list[IncrementalTask]:
+        """The work in pieces of about equal size; each is plain data and reads its rows wherever it is sent."""
+        return [
+            IncrementalTask(self.reader, self.predicate, self.after, group)
+            for group in balanced(self.slices, target_bytes)
+        ]
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch; no more than one slice is open at a time."""
+        for task in self.tasks():
+            yield from task.read()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as an Arrow stream."""
+        return pa.RecordBatchReader.from_batches(self.arrow_schema, self.to_batches())
+
+    def to_table(self) -> pa.Table:
+        """All rows in memory."""
+        return pa.Table.from_batches(self.to_batches(), self.arrow_schema)
+
+    def count(self) -> int:
+        """The number of rows."""
+        bare = attrs.evolve(self, columns=())
+        return sum(batch.num_rows for batch in bare.to_batches())
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return pa.schema([field.with_nullable(True) for field in arrow_schema(self.schema)])
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+@attrs.frozen
+class IncrementalTask:
+    """One piece of an incremental scan: plain data that pickles."""
+
+    reader: FileSliceReader
+    predicate: Predicate
+    after: int
+    slices: tuple[FreshSlice, ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes of the files to read."""
+        return sum(one.slice.size for one in self.slices)
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """The new rows of the slices that match."""
+        reader = self.reader if self.predicate == TRUE else self.reader.push_down_filters(self.predicate)
+        for fresh in self.slices:
+            match fresh.rows:
+                case AllRows():
+                    yield from reader.open(fresh.slice)
+                case NewerRows():
+                    yield from reader.reading_mode(Incremental(self.after)).open(fresh.slice)
+                case ReturnedRows(deleted):
+                    before = reader.deleted(attrs.evolve(fresh.slice, deletes=deleted)) or BitMap64()
+                    yield from reader.open_at(fresh.slice, before - (reader.deleted(fresh.slice) or BitMap64()))
+                case _:
+                    assert_never(fresh.rows)
