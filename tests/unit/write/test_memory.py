@@ -40,21 +40,21 @@ def batches(megabytes):
 
 def peak(megabytes):
     reader = pa.RecordBatchReader.from_batches(schema, batches(megabytes))
-    small = Buffers(row_group_bytes=4 << 20, waiting_bytes=16 << 20, open_files=8)
+    small = Buffers(row_group_bytes=1 << 20, waiting_bytes=4 << 20, open_files=8)
     assert append(table.format, reader, buffers=small).rows == megabytes // 6 * ROWS
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 keys = [] if kind == "unpartitioned" else ["p"]
 table = tablespec.create_table(folder, schema, partition_by=keys)
-peak(24)
+peak(6)
 print(peak(int(small)), peak(int(large)))
 """
 
 
 @pytest.mark.parametrize(
     ("kind", "small", "large"),
-    [("unpartitioned", 48, 240), ("skewed", 48, 240), ("many", 24, 96)],
+    [("unpartitioned", 24, 192), ("skewed", 24, 192), ("many", 24, 96)],
     ids=["unpartitioned", "one row of a batch elsewhere", "many partitions"],
 )
 def test_several_times_the_data_needs_about_the_same_memory(tmp_path, kind, small, large):
