@@ -11,7 +11,9 @@ from pyroaring import BitMap64
 
 from tablespec.arrow.convert import Finder, convert, nulls
 from tablespec.arrow.schema import arrow_schema, arrow_type
+from tablespec.arrow.stats import leaf_indexes, value_range
 from tablespec.arrow.verdict import ColumnBounds, verdicts
+from tablespec.errors import TypeMismatchError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.model.schema import Field, Schema, StructType
 from tablespec.storage.store import Storage
@@ -130,15 +132,15 @@ def group_bounds(file: pq.ParquetFile, schema: Schema, find: Finder, path: tuple
     null_counts: list[int | None] = []
     for group in range(file.metadata.num_row_groups):
         statistics = file.metadata.row_group(group).column(index).statistics
-        bounded = statistics is not None and statistics.has_min_max
-        mins.append(statistics.min if bounded else None)
-        maxs.append(statistics.max if bounded else None)
+        low, high = value_range(statistics) or (None, None)
+        mins.append(low)
+        maxs.append(high)
         null_counts.append(statistics.null_count if statistics is not None and statistics.has_null_count else None)
     try:
-        low, high = (convert(pa.array(values, stored_type), field, find) for values in (mins, maxs))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        lows, highs = (convert(pa.array(values, stored_type), field, find) for values in (mins, maxs))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeMismatchError):
         return None
-    return ColumnBounds(low, high, pa.array(null_counts, pa.int64()))
+    return ColumnBounds(lows, highs, pa.array(null_counts, pa.int64()))
 
 
 def _leaf(
@@ -156,10 +158,5 @@ def _leaf(
         stored_type = candidates[position].type
         fields = field.type.fields if isinstance(field.type, StructType) else ()
         candidates = list(stored_type) if pa.types.is_struct(stored_type) else []
-    if pa.types.is_nested(stored_type) or "." in "".join(stored):
-        return None
-    wanted = ".".join(stored)
-    for index in range(file.metadata.num_columns):
-        if file.schema.column(index).path == wanted:
-            return index, field, stored_type
-    return None
+    index = leaf_indexes(file.metadata).get(".".join(stored))
+    return None if index is None or pa.types.is_nested(stored_type) else (index, field, stored_type)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from tablespec.arrow.parquet import open_parquet
 from tablespec.arrow.schema import arrow_type
+from tablespec.arrow.stats import leaf_indexes, value_range
 from tablespec.arrow.verdict import ColumnBounds, verdicts
 from tablespec.errors import CorruptLogError
 from tablespec.expr.nodes import TRUE, Predicate
@@ -65,8 +66,7 @@ class CheckpointFile:
     @cached_property
     def leaves(self) -> dict[str, int]:
         """The leaf columns by their dotted paths."""
-        schema = self.file.schema
-        return {schema.column(index).path: index for index in range(self.file.metadata.num_columns)}
+        return leaf_indexes(self.file.metadata)
 
     @cached_property
     def add_type(self) -> pa.StructType:
@@ -165,6 +165,7 @@ class CheckpointFile:
         if adds is None or None in counts:
             return None, None, None
         missing = adds - min(count for count in counts if count is not None)
-        if missing < adds and not (least.has_min_max and greatest.has_min_max):
+        lows, highs = value_range(least), value_range(greatest)
+        if missing < adds and (lows is None or highs is None):
             return None, None, None
-        return least.min, greatest.max, missing
+        return lows and lows[0], highs and highs[1], missing
