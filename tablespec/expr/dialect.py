@@ -1,4 +1,4 @@
-"""The SQL that predicates are written in, taken apart by sqlglot."""
+"""The SQL that predicates and statements are written in, taken apart by sqlglot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tablespec.errors import InvalidPredicateError
+from tablespec.errors import InvalidPredicateError, InvalidStatementError
 from tablespec.expr.literal import number
 
 MAX_NESTING = 32
@@ -43,15 +43,18 @@ class PredicateSql(Dialect):
 _DIALECT = PredicateSql()
 
 
+_Invalid = type[InvalidPredicateError | InvalidStatementError]
+
+
 def syntax_tree(text: str) -> exp.Expr:
     """What sqlglot makes of the text of one condition; raises InvalidPredicateError where it is none."""
+    found = _tokens(text, InvalidPredicateError)
+    for token in found:
+        if token.token_type == TokenType.SEMICOLON:
+            raise InvalidPredicateError(text, token.start, "a predicate is one condition, without ';'")
+    reader = _DIALECT.parser(error_level=ErrorLevel.IMMEDIATE, error_message_context=len(text))
     try:
-        found = _DIALECT.tokenize(text)
-        _check(text, found)
-        reader = _DIALECT.parser(error_level=ErrorLevel.IMMEDIATE, error_message_context=len(text))
         trees = reader.parse_into(exp.Condition, found, text)
-    except TokenError as error:
-        raise InvalidPredicateError(text, *_token_problem(error)) from None
     except ParseError as error:
         raise InvalidPredicateError(text, *_parse_problem(error)) from None
     if not trees or trees[0] is None:
@@ -59,22 +62,52 @@ def syntax_tree(text: str) -> exp.Expr:
     return trees[0]
 
 
-def _check(text: str, found: list[Token]) -> None:
+def statement_tree(found: list[Token], text: str) -> exp.Expr:
+    """What sqlglot makes of the tokens of one statement; raises InvalidStatementError where it is none."""
+    reader = _DIALECT.parser(error_level=ErrorLevel.IMMEDIATE, error_message_context=len(text))
+    try:
+        trees = reader.parse(found, text)
+    except ParseError as error:
+        raise InvalidStatementError(text, *_parse_problem(error)) from None
+    if not trees or trees[0] is None:
+        raise InvalidStatementError(text, 0, "there is no statement in it")
+    return trees[0]
+
+
+def statement_tokens(text: str) -> list[Token]:
+    """The tokens of one statement, without a semicolon at its end; raises InvalidStatementError for more than one."""
+    found = _tokens(text, InvalidStatementError)
+    while found and found[-1].token_type == TokenType.SEMICOLON:
+        found.pop()
+    for token in found:
+        if token.token_type == TokenType.SEMICOLON:
+            raise InvalidStatementError(text, token.start, "one statement is run at a time")
+    return found
+
+
+def _tokens(text: str, invalid: _Invalid) -> list[Token]:
+    try:
+        found = _DIALECT.tokenize(text)
+    except TokenError as error:
+        raise invalid(text, *_token_problem(error)) from None
+    _check(text, found, invalid)
+    return found
+
+
+def _check(text: str, found: list[Token], invalid: _Invalid) -> None:
     depth = prefixes = 0
     for token in found:
         kind = token.token_type
         depth += (kind in _OPENING) - (kind in _CLOSING)
         prefixes = prefixes + 1 if kind in _PREFIXES else 0
         if max(depth, prefixes) > MAX_NESTING:
-            raise InvalidPredicateError(text, token.start, f"it is nested more than {MAX_NESTING} deep")
-        if kind == TokenType.SEMICOLON:
-            raise InvalidPredicateError(text, token.start, "a predicate is one condition, without ';'")
+            raise invalid(text, token.start, f"it is nested more than {MAX_NESTING} deep")
         if kind == TokenType.NUMBER and number(token.text) is None:
-            raise InvalidPredicateError(text, token.start, f"{token.text[:40]!r} is not a number")
+            raise invalid(text, token.start, f"{token.text[:40]!r} is not a number")
         if kind == TokenType.HEX_STRING and text[token.start] not in "xX":
-            raise InvalidPredicateError(text, token.start, "bytes are written X'00ff'")
+            raise invalid(text, token.start, "bytes are written X'00ff'")
         if kind == TokenType.HEX_STRING and len(token.text) % 2:
-            raise InvalidPredicateError(text, token.start, "bytes have two hexadecimal digits each")
+            raise invalid(text, token.start, "bytes have two hexadecimal digits each")
 
 
 def _token_problem(error: TokenError) -> tuple[int, str]:

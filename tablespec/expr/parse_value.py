@@ -65,11 +65,15 @@ def parse_value(text: str) -> Value:
     as functions that do not always give the same.
     """
     try:
-        value = _value(syntax_tree(text), text)
-        deep = _depth(value) > MAX_DEPTH
+        return read_value(syntax_tree(text), text)
     except RecursionError:
-        deep = True
-    if deep:
+        raise InvalidPredicateError(text, 0, "it is nested too deeply") from None
+
+
+def read_value(node: exp.Expr, text: str) -> Value:
+    """The value of a part of the syntax tree of `text`."""
+    value = _value(node, text)
+    if _depth(value) > MAX_DEPTH:
         raise InvalidPredicateError(text, 0, "it is nested too deeply")
     return value
 
