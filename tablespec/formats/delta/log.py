@@ -152,7 +152,7 @@ def last_checkpoint_version(storage: Storage) -> int:
     try:
         hint = msgspec.json.decode(storage.read(LAST_CHECKPOINT))
         version = hint["version"]
-    except (FileNotFoundError, msgspec.DecodeError, KeyError, TypeError):
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
         return 0
     return version if isinstance(version, int) and version > 0 else 0
 

@@ -268,6 +268,7 @@ def test_a_commit_lies_under_its_version_in_twenty_digits():
         (b'{"version":null}', 0),
         (b'{"version":-1}', 0),
         (b"\xff\xfe", 0),
+        (b'{"version":10,"note":"\xff\xfe"}', 0),
     ],
 )
 def test_a_hint_that_is_missing_or_damaged_says_nothing(storage, hint, version):
