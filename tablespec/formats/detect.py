@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablespec.errors import NotATableError, TableNotFoundError
+from tablespec.errors import NotATableError, TableExistsError, TableNotFoundError
 from tablespec.formats.base import Profile, TableFormat, WritableFormat
 from tablespec.formats.delta.format import DeltaFormat
 from tablespec.formats.delta.log import LOG
@@ -40,5 +40,7 @@ def create_format(
     operation_id: str,
     profile: Profile,
 ) -> WritableFormat:
-    """A new table in the native format."""
+    """A new table in the native format; raises when a table of any format is there."""
+    if is_hudi(storage):
+        raise TableExistsError(storage.url)
     return DeltaFormat.create(storage, schema, partition_columns, properties, operation_id, profile)

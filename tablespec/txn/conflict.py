@@ -14,7 +14,7 @@ class Isolation(enum.Enum):
     """How strictly concurrent writers are kept apart.
 
     SERIALIZABLE: the result is that of some order of the commits, the one of the log. WRITE_SERIALIZABLE: a blind append may
-    be thought of as having come later than the log says, so it never disturbs a change that read the rows before it.
+    be thought of as having come later than the log says, so it does not disturb a change of rows that read those before it.
     """
 
     SERIALIZABLE = "Serializable"
@@ -47,6 +47,10 @@ def _reads_added(change: Change, winner: WinningCommit) -> bool:
             return winner.added_any and bool(winner.added.judge(predicate))
 
 
+def _changes_the_table(change: Change) -> bool:
+    return change.schema is not None or change.properties is not None
+
+
 def _reads_removed(change: Change, winner: WinningCommit) -> bool:
     # Which rows a removed file held is not known any more, so every change that reads is taken to have read it.
     return isinstance(change.reads, ReadsWhere) and winner.removed_any and winner.data_change
@@ -73,6 +77,13 @@ CONFLICTS: tuple[Rule, ...] = (
         name="concurrent append",
         levels=frozenset({Isolation.SERIALIZABLE}),
         holds=lambda change, winner: winner.blind_append and _reads_added(change, winner),
+        why="it appended rows that this operation might have read",
+    ),
+    Rule(
+        # A new constraint must hold for the rows below it, whatever order is imagined.
+        name="concurrent append before a change of the table",
+        levels=BOTH,
+        holds=lambda change, winner: _changes_the_table(change) and _reads_added(change, winner),
         why="it appended rows that this operation might have read",
     ),
     Rule(

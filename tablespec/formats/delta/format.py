@@ -107,9 +107,10 @@ class DeltaFormat:
         lines = creation(
             storage.url, schema, partition_columns, properties, profile, now=_now(), operation_id=operation_id
         )
-        if cls.is_at(storage) or not storage.put_if_absent(commit_path(0), encode_commit(lines)):
+        made = cls(storage)
+        if cls.is_at(storage) or not made._put(0, encode_commit(lines), operation_id):
             raise TableExistsError(storage.url)
-        return cls(storage)
+        return made
 
     # --- reading ---
 
