@@ -88,12 +88,19 @@ def _convert_struct(array: pa.StructArray, data_type: StructType, find: Finder, 
         if index is None:
             children.append(nulls(len(array), field.type))
         else:
-            children.append(_convert(array.field(index), field.type, find, f"{path}.{field.name}"))
+            children.append(_convert(_member(array, index), field.type, find, f"{path}.{field.name}"))
     fields = [pa.field(field.name, arrow_type(field.type), field.nullable) for field in data_type.fields]
     mask = array.is_null() if array.null_count else None
     if not fields:
         return pa.array([None if null else {} for null in array.is_null().to_pylist()], pa.struct([]))
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _member(array: pa.StructArray, index: int) -> pa.Array:
+    if array.null_count and pa.types.is_dictionary(array.type.field(index).type):
+        # Under a null struct a position in the dictionary may point nowhere, so it must become null too.
+        return array.flatten()[index]
+    return array.field(index)
 
 
 def _convert_list(array: pa.Array, data_type: ArrayType, find: Finder, path: str) -> pa.Array:
