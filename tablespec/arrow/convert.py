@@ -68,7 +68,7 @@ def _convert(array: pa.Array, data_type: DataType, find: Finder, path: str) -> p
     if array.type.equals(wanted) and not _renamed(data_type):
         return array
     if pa.types.is_dictionary(array.type):
-        return _convert(array.dictionary_decode(), data_type, find, path)
+        return _convert(_decoded(array), data_type, find, path)
     if pa.types.is_run_end_encoded(array.type):
         return _convert(pc.run_end_decode(array), data_type, find, path)
     if isinstance(data_type, StructType) and pa.types.is_struct(array.type):
@@ -88,19 +88,12 @@ def _convert_struct(array: pa.StructArray, data_type: StructType, find: Finder, 
         if index is None:
             children.append(nulls(len(array), field.type))
         else:
-            children.append(_convert(_member(array, index), field.type, find, f"{path}.{field.name}"))
+            children.append(_convert(array.field(index), field.type, find, f"{path}.{field.name}"))
     fields = [pa.field(field.name, arrow_type(field.type), field.nullable) for field in data_type.fields]
     mask = array.is_null() if array.null_count else None
     if not fields:
         return pa.array([None if null else {} for null in array.is_null().to_pylist()], pa.struct([]))
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
-
-
-def _member(array: pa.StructArray, index: int) -> pa.Array:
-    if array.null_count and pa.types.is_dictionary(array.type.field(index).type):
-        # Under a null struct a position in the dictionary may point nowhere, so it must become null too.
-        return array.flatten()[index]
-    return array.field(index)
 
 
 def _convert_list(array: pa.Array, data_type: ArrayType, find: Finder, path: str) -> pa.Array:
@@ -116,6 +109,12 @@ def _convert_map(array: pa.MapArray, data_type: MapType, find: Finder, path: str
     items = _convert(entries.field(1), data_type.value, find, f"{path}.value")
     mask = array.is_null() if array.null_count else None
     return pa.MapArray.from_arrays(_offsets(array), keys, items, type=arrow_type(data_type), mask=mask)
+
+
+def _decoded(array: pa.DictionaryArray) -> pa.Array:
+    # Under a null struct a position may point behind the end of the dictionary; no value is seen there anyway.
+    inside = pc.less(array.indices, pa.scalar(len(array.dictionary), pa.int64()))
+    return array.dictionary.take(pc.if_else(inside, array.indices, None))
 
 
 def _offsets(array: pa.Array) -> pa.Array:

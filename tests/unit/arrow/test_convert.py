@@ -178,6 +178,19 @@ def test_a_struct_without_members_keeps_its_nulls():
     assert converted(pa.array([{"a": 1}, None]), StructType(())) == [{}, None]
 
 
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.uint32(), pa.int64(), pa.uint64()], ids=str)
+def test_dictionaries_inside_of_null_structs_are_decoded(index):
+    kind = pa.struct([("s", pa.struct([("a", pa.dictionary(index, pa.string()))]))])
+    wanted = StructType((Field(name="s", type=StructType((Field(name="a", type=STRING),))),))
+
+    assert converted(pa.array([None], kind), wanted) == [None]
+    assert converted(pa.array([None, {"s": {"a": "x"}}, {"s": None}], kind), wanted) == [
+        None,
+        {"s": {"a": "x"}},
+        {"s": None},
+    ]
+
+
 def test_members_that_swapped_their_names_are_swapped():
     array = pa.array([{"a": 1, "b": 2}])
     wanted = StructType((Field(name="a", type=LONG, physical_name="b"), Field(name="b", type=LONG, physical_name="a")))
