@@ -16,7 +16,19 @@ from tablespec.arrow.parquet import PositionedBatch, open_parquet, read_position
 from tablespec.arrow.schema import arrow_type
 from tablespec.errors import ColumnNotFoundError, CorruptFileError, DataFileMissingError, UnsupportedTableError
 from tablespec.expr.bind import bind
-from tablespec.expr.nodes import TRUE, Column, Compare, IsNull, Literal, Op, Or, Predicate, all_of, columns_of
+from tablespec.expr.nodes import (
+    TRUE,
+    Column,
+    Compare,
+    IsNull,
+    Literal,
+    Op,
+    Or,
+    Predicate,
+    all_of,
+    columns_of,
+    conjuncts,
+)
 from tablespec.expr.rewrite import split
 from tablespec.formats.base import ReadLayout, SliceCodec
 from tablespec.model import row
@@ -114,8 +126,7 @@ class FileSliceReader:
         fields = _with_filter_columns(self, wanted)
         unstored = {*constants, *(field.name for field in PHYSICAL if field.name in self.layout.hidden)}
         needed = Schema(tuple(field for field in fields if field.name not in unstored))
-        unread = unstored | set(self.layout.hidden.names)
-        pushed, _ = split(self.predicate, lambda path: path[0] not in unread)
+        pushed = self._about_row_groups(unstored)
         tested = tuple(_find(self.layout, name) for name in sorted({path[0] for path in columns_of(self.predicate)}))
         for piece in self._pieces(base, needed, pushed, positions):
             made = _Made(base, constants, self.layout.hidden, piece)
@@ -129,6 +140,19 @@ class FileSliceReader:
                 made = made.filtered(kept)
             if made.rows:
                 yield made.columns(wanted.fields)
+
+    def _about_row_groups(self, unstored: set[str]) -> Predicate:
+        """What must hold of a row group, by the columns that files store, for one of its rows to match."""
+        hidden = self.layout.hidden
+        plain, rest = split(self.predicate, lambda path: path[0] not in unstored and path[0] not in hidden)
+        # Hidden columns are null in files where the log knows better, so that null may mean a match.
+        partly = [(part, {path[0] for path in columns_of(part)}) for part in conjuncts(rest)]
+        either = [
+            Or((IsNull(Column((min(names),), LONG)), part))
+            for part, names in partly
+            if len(names) == 1 and names <= set(hidden.names) - unstored
+        ]
+        return all_of((plain, *either))
 
     def _pieces(
         self, base: BaseFile, needed: Schema, pushed: Predicate, positions: BitMap64 | None

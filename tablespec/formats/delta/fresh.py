@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from tablespec.expr.nodes import Predicate
-from tablespec.formats.delta.actions import AddAction, DeletionVectorAction, Line, RemoveAction, file_key
+from tablespec.formats.delta.actions import AddAction, DeletionVectorAction, Line, file_key
 from tablespec.formats.delta.adds import TableShape, from_actions, judged
 from tablespec.formats.delta.deletion_vector import locate
 from tablespec.model.change import AllRows, FreshRows, FreshSlice, NewerRows, ReturnedRows
@@ -30,53 +30,75 @@ def fresh_adds(commits: Iterable[Sequence[Line]], after: int, table: str) -> lis
     """The adds that are live after these commits and may hold rows newer than `after`, and which rows those are."""
     files: dict[str, _File] = {}
     for lines in commits:
-        _apply(lines, files)
+        _apply(lines, files, after)
     live = [(file.add, file.fresh(file.add, after, table)) for file in files.values() if file.add is not None]
     return [(add, rows) for add, rows in live if rows is not None]
 
 
 @attrs.frozen
 class _File:
-    """What the commits so far did to one file: `add` is None when it is gone, `start` the rows deleted to begin with."""
+    """What the commits so far did to one file: `add` is None when it is gone, `start` the rows deleted to begin with.
+
+    Rows that came back have old versions. Where they moved to other files, all rows of those count.
+    """
 
     add: AddAction | None
     is_new: bool
     start: DeletionVectorAction | None = None
+    shrank: bool = False
+    of_returned: bool = False
 
     def fresh(self, add: AddAction, after: int, table: str) -> FreshRows | None:
         """Which of its rows are new; None for none."""
+        if self.of_returned:
+            return AllRows()
         if self.is_new:
             version = add.default_row_commit_version
             # An old file that comes back keeps its version, and brings rows that were not there.
             return AllRows() if version is not None and version <= after else NewerRows()
+        return ReturnedRows(locate(self.start, table)) if self.start is not None and self.shrank else None
+
+    def again(self, add: AddAction) -> _File:
+        """The file after it was added anew."""
         remaining = 0 if add.deletion_vector is None else add.deletion_vector.cardinality
         # The deleted rows of a file only grow in number, except when an older state is restored.
-        if self.start is not None and remaining < self.start.cardinality:
-            return ReturnedRows(locate(self.start, table))
-        return None
+        shrank = self.start is not None and remaining < self.start.cardinality
+        return attrs.evolve(self, add=add, shrank=self.shrank or shrank)
 
 
-def _apply(lines: Sequence[Line], files: dict[str, _File]) -> None:
+@attrs.frozen
+class _Sources:
+    """The partitions of files that go with new rows in them, and of those that go with rows that came back."""
+
+    fresh: frozenset[_Partition]
+    returned: frozenset[_Partition]
+
+
+def _apply(lines: Sequence[Line], files: dict[str, _File], after: int) -> None:
     removes = {file_key(line.remove.path, None): line.remove for line in lines if line.remove is not None}
     adds = {file_key(line.add.path, None): line.add for line in lines if line.add is not None}
-    sources = _new_sources(removes, files)
+    sources = _sources([files[path] for path in removes if path in files and path not in adds], after)
     for path, remove in removes.items():
         seen = files.get(path) or _File(None, is_new=False, start=remove.deletion_vector)
         files[path] = attrs.evolve(seen, add=None)
     for path, add in adds.items():
         known = files.get(path)
         if known is not None:
-            files[path] = attrs.evolve(known, add=add)
-        else:
-            # Files that only moved rows have new ones where a file that the rows came from had.
-            is_new = add.data_change is not False or bool(sources & {_partition(add), None})
-            files[path] = _File(add, is_new, start=None if is_new else add.deletion_vector)
+            files[path] = known.again(add)
+            continue
+        partition = _partition(add)
+        # Files that only moved rows have new ones where a file that the rows came from had.
+        is_new = add.data_change is not False or partition in sources.fresh
+        start = None if is_new else add.deletion_vector
+        files[path] = _File(add, is_new, start, of_returned=partition in sources.returned)
 
 
-def _new_sources(removes: dict[str, RemoveAction], files: dict[str, _File]) -> set[_Partition | None]:
-    """The partitions of the new files among those that go; None for one that is not known."""
-    known = [files[path].add for path in removes if path in files and files[path].is_new]
-    return {None if add is None else _partition(add) for add in known}
+def _sources(files: Iterable[_File], after: int) -> _Sources:
+    live = [(file.add, file.fresh(file.add, after, "")) for file in files if file.add is not None]
+    return _Sources(
+        frozenset(_partition(add) for add, rows in live if rows is not None),
+        frozenset(_partition(add) for add, rows in live if isinstance(rows, AllRows | ReturnedRows)),
+    )
 
 
 def _partition(add: AddAction) -> _Partition:
