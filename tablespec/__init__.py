@@ -8,12 +8,31 @@ from importlib.metadata import version
 import pyarrow as pa
 
 from tablespec.catalog import Catalog, NewTable, create_at, open_at
-from tablespec.errors import TableSpecError, TableSpecWarning
+from tablespec.errors import TableSpecError, TableSpecWarning, UnsupportedOperatorError, UnsupportedTableError
+from tablespec.expr.nodes import (
+    And,
+    Column,
+    Compare,
+    In,
+    IsNull,
+    Literal,
+    Match,
+    Not,
+    Op,
+    Or,
+    Predicate,
+    Text,
+    TextTest,
+    all_of,
+)
 from tablespec.formats.base import Profile
+from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
-from tablespec.model.schema import Schema
+from tablespec.model.schema import ArrayType, DataType, DecimalType, Field, MapType, Schema, StructType
+from tablespec.read.file_index import At, Filters
 from tablespec.read.scan import Scan
+from tablespec.sql.run import run_statement
 from tablespec.storage.store import Storage
 from tablespec.table import Table
 from tablespec.txn.transaction import Retries
@@ -25,14 +44,35 @@ from tablespec.write.clauses import (
     when_not_matched_by_source_update,
     when_not_matched_insert,
 )
+from tablespec.write.row_change import ChangeResult
 
 __all__ = [
+    "And",
+    "ArrayType",
+    "At",
     "Authorizer",
     "Catalog",
     "Cdc",
+    "ChangeResult",
+    "Column",
+    "Compare",
+    "DataType",
+    "DecimalType",
+    "Field",
+    "FileSlice",
+    "Filters",
+    "In",
     "Incremental",
     "Instant",
+    "IsNull",
+    "Literal",
+    "MapType",
+    "Match",
+    "Not",
+    "Op",
+    "Or",
     "PolicyFile",
+    "Predicate",
     "Privilege",
     "Profile",
     "ReadOptimized",
@@ -41,12 +81,19 @@ __all__ = [
     "Scan",
     "Schema",
     "Snapshot",
+    "StructType",
     "Table",
     "TableSpecError",
     "TableSpecWarning",
+    "Text",
+    "TextTest",
     "Timeline",
+    "UnsupportedOperatorError",
+    "UnsupportedTableError",
+    "all_of",
     "create_table",
     "open_table",
+    "sql",
     "when_matched_delete",
     "when_matched_update",
     "when_not_matched_by_source_delete",
@@ -97,3 +144,11 @@ def create_table(
         profile=profile,
     )
     return create_at(storage, access_to(storage.url, authorizer, principal), new)
+
+
+def sql(statement: str, catalog: Catalog, *, data_columns: bool = False) -> ChangeResult:
+    """Run a DELETE, UPDATE, INSERT or MERGE on tables of a catalog.
+
+    `data_columns` lets INSERT INTO ... REPLACE WHERE look at other columns than those of the partitions. Queries are the engines' matter.
+    """
+    return run_statement(statement, catalog, data_columns=data_columns)

@@ -24,6 +24,7 @@ from tablespec.read.file_index import At, FileIndex, Filters, bound_filters, res
 from tablespec.read.incremental import IncrementalScan, incremental
 from tablespec.read.scan import Scan
 from tablespec.read.slice_reader import FileSliceReader
+from tablespec.sql.run import run_on
 from tablespec.txn.transaction import Retries
 from tablespec.write import alter
 from tablespec.write.append import Appended, append, writable
@@ -239,6 +240,10 @@ class Table:
         """Replace every partition that the data has rows for."""
         return overwrite_partitions(self._allowed(*REPLACING), data, options)
 
+    def sql(self, statement: str, *, data_columns: bool = False) -> ChangeResult:
+        """Run a DELETE, UPDATE, INSERT or MERGE on this table, whatever the statement calls it."""
+        return run_on(statement, self, data_columns=data_columns)
+
     def set_properties(self, properties: Mapping[str, str | None], *, auto_upgrade: bool = True) -> Instant:
         """Set table properties; None drops one."""
         return alter.set_properties(self._allowed(Privilege.UPDATE), properties, auto_upgrade=auto_upgrade)
@@ -258,82 +263,6 @@ class Table:
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest state and tell how many files it lists."""
         return writable(self._allowed(Privilege.UPDATE), "checkpoint").checkpoint()
-
-    def compact(
-        self,
-        where: Filters = None,
-        *,
-        target_bytes: int | None = None,
-        min_files: int = 2,
-        max_deleted_fraction: float = 0.1,
-        cooldown: timedelta = COOLDOWN,
-        runner: Runner = Threads(),
-        retries: Retries = Retries(),
-    ) -> RewriteResult:
-        """Write small files, and files with many deleted rows, anew; the rows stay the same."""
-        return compact(
-            self._allowed(Privilege.UPDATE),
-            where,
-            target_bytes=target_bytes,
-            min_files=min_files,
-            max_deleted_fraction=max_deleted_fraction,
-            cooldown=cooldown,
-            runner=runner,
-            retries=retries,
-        )
-
-    def cluster(
-        self,
-        by: Sequence[str],
-        where: Filters = None,
-        *,
-        order: str = "sort",
-        target_bytes: int | None = None,
-        cooldown: timedelta = COOLDOWN,
-        runner: Runner = Threads(),
-        retries: Retries = Retries(),
-    ) -> RewriteResult:
-        """Write partitions anew with their rows in order, by `sort` or `zorder`; the rows stay the same."""
-        return cluster(
-            self._allowed(Privilege.UPDATE),
-            by,
-            where,
-            order=order,
-            target_bytes=target_bytes,
-            cooldown=cooldown,
-            runner=runner,
-            retries=retries,
-        )
-
-    @property
-    def skips(self) -> tuple[Skip, ...]:
-        """The files that compaction or clustering could not read, and when they are tried again."""
-        return skips_of(maintainable(self.format, "skips"), self.format.latest())
-
-    def vacuum(
-        self,
-        retention: timedelta | None = None,
-        *,
-        dry_run: bool = False,
-        allow_short_retention: bool = False,
-        runner: Runner = Threads(),
-    ) -> Removed:
-        """Remove files that no state of the last `retention` needs, a week or what the table asks for by default."""
-        return vacuum(
-            self._allowed(Privilege.DELETE),
-            retention,
-            dry_run=dry_run,
-            allow_short_retention=allow_short_retention,
-            runner=runner,
-        )
-
-    def expire_log(self, retention: timedelta | None = None, *, dry_run: bool = False) -> Removed:
-        """Remove entries of the log that are older than the retention and that a checkpoint stands in for."""
-        return expire_log(self._allowed(Privilege.DELETE), retention, dry_run=dry_run)
-
-    def restore(self, at: At, *, runner: Runner = Threads(), retries: Retries = Retries()) -> RestoreResult:
-        """Make the table what it was at an instant, by a new commit."""
-        return restore(self._allowed(*RESTORING), at, runner=runner, retries=retries)
 
     def compact(
         self,

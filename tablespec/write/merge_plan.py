@@ -215,7 +215,7 @@ def _key_filter(column: str, keys: pa.ChunkedArray) -> Predicate:
 
 def _bound(clause: Clause, table: Schema, source: Schema, both: Schema) -> BoundClause:
     where = TRUE if clause.where is None else bind_qualified(clause.where, both, (TARGET, SOURCE))
-    _check_sides(clause.kind, where)
+    _check_sides(clause.kind, columns_of(where))
     if clause.kind in (Kind.MATCHED_DELETE, Kind.UNMATCHED_DELETE):
         return BoundClause(clause.kind, where, ())
     given = clause.values
@@ -225,17 +225,16 @@ def _bound(clause: Clause, table: Schema, source: Schema, both: Schema) -> Bound
     for name, value in given.items():
         field = table.field(name)
         values[field.name] = bind_value(value, both, field.type, (TARGET, SOURCE))
+        _check_sides(clause.kind, columns_of_value(values[field.name]))
     if clause.kind is not Kind.NOT_MATCHED_INSERT:
         for name in table.names:
             values.setdefault(name, bind_value(Column((TARGET, name)), both, table.field(name).type, (TARGET, SOURCE)))
     return BoundClause(clause.kind, where, tuple(values.items()))
 
 
-def _check_sides(kind: Kind, where: Predicate) -> None:
-    sides = {path[0] for path in columns_of(where)}
+def _check_sides(kind: Kind, columns: frozenset[tuple[str, ...]]) -> None:
+    sides = {path[0] for path in columns}
     if kind is Kind.NOT_MATCHED_INSERT and TARGET in sides:
-        raise InvalidPredicateError("", 0, "the condition of an insert can look at columns of the source only")
+        raise InvalidPredicateError("", 0, "an insert can look at columns of the source only")
     if kind.by_source and SOURCE in sides:
-        raise InvalidPredicateError(
-            "", 0, "the condition for rows without a source row can look at columns of the table only"
-        )
+        raise InvalidPredicateError("", 0, "rows without a row of the source can look at columns of the table only")

@@ -31,6 +31,8 @@ VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
     "read_optimized": (lambda table: table.read_optimized(), {"SELECT"}),
     "file_index": (lambda table: table.file_index, {"SELECT"}),
     "slice_reader": (lambda table: table.slice_reader(), {"SELECT"}),
+    "incremental": (lambda table: table.incremental(0), {"SELECT"}),
+    "changes": (lambda table: table.changes(0), {"SELECT"}),
     "append": (lambda table: table.append(ROWS), {"INSERT"}),
     "delete": (lambda table: table.delete("id = 1"), {"SELECT", "DELETE"}),
     "replace_where": (lambda table: table.replace_where("city = 'la'"), {"SELECT", "INSERT", "DELETE"}),
@@ -39,11 +41,17 @@ VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
     "update": (lambda table: table.update({"id": "id + 1"}, "id = 1"), {"SELECT", "UPDATE"}),
     "upsert": (lambda table: table.upsert(ROWS), {"SELECT", "INSERT", "UPDATE"}),
     "merge": (lambda table: table.merge(ROWS, "t.id = s.id", when_matched_delete()), {"SELECT", "DELETE"}),
+    "sql": (lambda table: table.sql("DELETE FROM trips WHERE id = 1"), {"SELECT", "DELETE"}),
     "set_properties": (lambda table: table.set_properties({"a": "b"}), {"UPDATE"}),
     "upgrade_protocol": (lambda table: table.upgrade_protocol(["deletionVectors"]), {"UPDATE"}),
     "add_columns": (lambda table: table.add_columns(Schema((Field(name="fare", type=DOUBLE),))), {"UPDATE"}),
     "add_constraint": (lambda table: table.add_constraint("positive", "id > 0"), {"UPDATE"}),
     "checkpoint": (lambda table: table.checkpoint(), {"UPDATE"}),
+    "compact": (lambda table: table.compact(), {"UPDATE"}),
+    "cluster": (lambda table: table.cluster(["id"]), {"UPDATE"}),
+    "vacuum": (lambda table: table.vacuum(), {"DELETE"}),
+    "expire_log": (lambda table: table.expire_log(), {"DELETE"}),
+    "restore": (lambda table: table.restore(0), {"INSERT", "UPDATE", "DELETE"}),
 }
 
 

@@ -1,0 +1,119 @@
+"""The text of one statement, its syntax tree, and what is refused in it and where."""
+
+from __future__ import annotations
+
+import attrs
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tablespec.errors import InvalidStatementError
+from tablespec.expr.dialect import statement_tokens, statement_tree
+from tablespec.sql.statement import Name
+
+ENGINES = "run the query with an engine, and hand its result to append, replace_where or merge"
+STATEMENTS = "DELETE FROM, UPDATE, INSERT INTO and MERGE INTO"
+
+# What a person calls a part of a statement that sqlglot names otherwise.
+_KEYWORDS = {
+    "tables": "DELETE without FROM",
+    "from_": "FROM",
+    "with_": "WITH",
+    "order": "ORDER BY",
+    "group": "GROUP BY",
+    "joins": "JOIN",
+    "laterals": "LATERAL",
+    "windows": "WINDOW",
+    "sample": "TABLESAMPLE",
+    "pivots": "PIVOT",
+    "conflict": "ON CONFLICT",
+    "source": "TABLE",
+    "default": "DEFAULT VALUES",
+    "alternative": "OR",
+    "except_": "EXCEPT",
+    "columns": "names of columns",
+    "expressions": "a list",
+}
+
+
+@attrs.frozen(eq=False)
+class Source:
+    """A statement as it was written; make it with `Source.read`."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    tree: exp.Expr
+
+    @classmethod
+    def read(cls, text: str) -> Source:
+        """The statement in the text; raises InvalidStatementError for anything but one that changes rows."""
+        tokens = statement_tokens(text)
+        first = tokens[0].text.upper() if tokens else ""
+        if first in ("SELECT", "WITH", "FROM", "("):
+            raise InvalidStatementError(
+                text, tokens[0].start, f"{first} begins a query; queries are the engines' matter"
+            )
+        if first not in ("DELETE", "UPDATE", "INSERT", "MERGE"):
+            start = tokens[0].start if tokens else 0
+            raise InvalidStatementError(text, start, f"{first or 'nothing'} is not one of {STATEMENTS}")
+        _allow_table_as_a_name(tokens)
+        return cls(text, tuple(tokens), statement_tree(tokens, text))
+
+    def refusal(self, node: exp.Expr, why: str) -> InvalidStatementError:
+        """The error that names the place of a part of the statement."""
+        return InvalidStatementError(self.text, self.position(node), why)
+
+    def position(self, node: exp.Expr) -> int:
+        """Where the first name or constant of a part stands; the beginning where it has none."""
+        return max(_position(node), 0)
+
+    def only(self, node: exp.Expr, *parts: str) -> None:
+        """Refuse everything that a part of the statement has besides these: nothing is ever left out silently."""
+        for part, value in node.args.items():
+            if value and part not in parts:
+                keyword = _KEYWORDS.get(part, part.strip("_").replace("_", " ").upper())
+                why = f"{keyword} is not supported here"
+                hint = f"; {ENGINES}" if isinstance(node, exp.Query) else ""
+                raise InvalidStatementError(self.text, self._place(keyword, node, value), why + hint)
+
+    def name(self, table: exp.Expr | None, *parts: str) -> Name:
+        """The name of a table that stands without anything but an alias and the given parts."""
+        if not isinstance(table, exp.Table) or not all(isinstance(part, exp.Identifier) for part in table.parts):
+            raise self.refusal(table or self.tree, "a name of a table must stand here")
+        self.only(table, "this", "db", "catalog", "alias", *parts)
+        return Name(tuple(part.name for part in table.parts), self.position(table.parts[0]))
+
+    def when_positions(self) -> list[int]:
+        """Where the clauses of a MERGE begin; unlike names and constants, keywords have no place in sqlglot's tree."""
+        words = [token.text.upper() for token in self.tokens]
+        return [
+            token.start
+            for index, token in enumerate(self.tokens)
+            if words[index : index + 2] == ["WHEN", "MATCHED"] or words[index : index + 3] == ["WHEN", "NOT", "MATCHED"]
+        ]
+
+    def _place(self, keyword: str, node: exp.Expr, value: object) -> int:
+        """Where a keyword stands: the last one before what belongs to it, where that is known."""
+        inner = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, exp.Expr)]
+        known = [place for place in map(_position, inner) if place >= 0]
+        end = min(known, default=len(self.text))
+        word = keyword.split(" ")[0]
+        places = [
+            token.start for token in self.tokens if token.text.upper().split()[:1] == [word] and token.start <= end
+        ]
+        return places[-1] if places else min(known, default=self.position(node))
+
+
+def _position(node: exp.Expr) -> int:
+    """Where the first name or constant of a part stands; -1 where it has none."""
+    return min((one.meta["start"] for one in node.walk() if "start" in one.meta), default=-1)
+
+
+def _allow_table_as_a_name(tokens: list[Token]) -> None:
+    """Let `INSERT INTO table VALUES` name a table called `table`; elsewhere sqlglot does by itself."""
+    words = [token.text.upper() for token in tokens[:4]]
+    if (
+        words[:3] == ["INSERT", "INTO", "TABLE"]
+        and words[3:]
+        and words[3] in ("VALUES", "SELECT", "REPLACE", "BY", "(")
+    ):
+        tokens[2].token_type = TokenType.VAR
