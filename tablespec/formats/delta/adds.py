@@ -92,7 +92,9 @@ def needs_of(predicate: Predicate, shape: TableShape) -> Needs:
     """What of the adds must be read to judge `predicate`."""
     paths = sorted(columns_of(predicate))
     partitions = tuple(path for path in paths if path[0] in shape.partition_columns)
-    return Needs(partitions, tuple(path for path in paths if path not in partitions))
+    # Structs have no statistics of their own, only their members.
+    data = tuple(path for path in paths if not isinstance(shape.leaf(path).type, StructType))
+    return Needs(partitions, tuple(path for path in data if path not in partitions))
 
 
 def from_actions(actions: Sequence[AddAction]) -> pa.StructArray:
@@ -141,7 +143,9 @@ def judge(
     def bounds_of(path: tuple[str, ...]) -> ColumnBounds | None:
         if path[0] in shape.partition_columns:
             return _partition_bounds(partition_column(adds, shape.schema.field(path[0]), shape.table), rows)
-        return None if statistics is None else _data_bounds(adds, statistics, shape.leaf(path))
+        return (
+            None if statistics is None or path not in needs.data else _data_bounds(adds, statistics, shape.leaf(path))
+        )
 
     return verdicts(predicate, bounds_of, rows, len(adds))
 

@@ -60,7 +60,7 @@ class CheckpointFile:
     ) -> None:
         self.file.close()
         # Some damage shows only when a page is read.
-        if isinstance(error, (pa.ArrowException, OSError)):
+        if isinstance(error, (pa.ArrowInvalid, OSError)):
             raise CorruptLogError(self.table, self.path, 0, f"the checkpoint cannot be read ({error})") from error
 
     @cached_property
