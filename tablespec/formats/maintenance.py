@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol, runtime_checkable
 
@@ -45,8 +45,8 @@ class MaintainableFormat(WritableFormat, Protocol):
         """The files below the table that a reader of `version` or of any later one needs, by their paths as listed."""
         ...
 
-    def disposable(self, state: TableState, path: str) -> bool:
-        """Whether a file below the table lies where unneeded ones may be removed; what is hidden is somebody's."""
+    def disposable(self, state: TableState, files: Iterable[FileInfo]) -> Sequence[FileInfo]:
+        """Those of the files below the table that may be removed when no instant needs them; what is hidden is somebody's."""
         ...
 
     def added_at(self, paths: frozenset[str]) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 import attrs
@@ -18,7 +18,7 @@ from tablespec.write.runner import Runner, Threads
 
 # Writers and readers are thought to be done within a week; nothing tells their files from those that nobody needs.
 LEAST_RETENTION = timedelta(days=7)
-TASK_FILES = 1000
+TASK_FILES = 100
 
 
 @attrs.frozen
@@ -59,7 +59,7 @@ def vacuum(
     # Listed before the log is read: what is committed in between is needed then.
     files = list(target.storage.list())
     needed = target.needed_since(oldest_retained(target.timeline(), before))
-    going = plan(files, needed, before, lambda path: target.disposable(target.latest(), path))
+    going = plan(target.disposable(state, outside_of_tables(files)), needed, before)
     if not dry_run:
         remove(target.storage, going, runner)
     return Removed(tuple(file.path for file in going), sum(file.size for file in going))
@@ -92,20 +92,15 @@ def oldest_retained(timeline: Timeline, before: int) -> int:
     return older[-1] if older else timeline.instants[0].version
 
 
-def plan(
-    files: Iterable[FileInfo], needed: frozenset[str], before: int, disposable: Callable[[str], bool]
-) -> tuple[FileInfo, ...]:
-    """The files that may go: not needed, not changed after `before`, and not in a place that is somebody's."""
-    files = list(files)
-    inner = tuple(sorted({table for file in files if (table := _inner_table(file.path))}))
-    return tuple(
-        file
-        for file in files
-        if file.path not in needed
-        and file.modified <= before
-        and disposable(file.path)
-        and not file.path.startswith(inner)
-    )
+def outside_of_tables(files: Sequence[FileInfo]) -> list[FileInfo]:
+    """The files but for those of other tables inside of this one."""
+    tables = tuple({table for file in files if (table := _inner_table(file.path))})
+    return [file for file in files if not file.path.startswith(tables)]
+
+
+def plan(files: Sequence[FileInfo], needed: frozenset[str], before: int) -> tuple[FileInfo, ...]:
+    """The files that go: those that are not needed and were not changed after `before`."""
+    return tuple(file for file in files if file.path not in needed and file.modified <= before)
 
 
 def remove(storage: Storage, files: Sequence[FileInfo], runner: Runner) -> None:

@@ -299,10 +299,10 @@ class DeltaFormat:
         commits = self._read_commits([(number, file) for number, file in listing.commits if number > version])
         return needed_files(self.storage, states, commits)
 
-    def disposable(self, state: TableState, path: str) -> bool:
-        """Whether a file lies where unneeded ones may be removed."""
+    def disposable(self, state: TableState, files: Iterable[FileInfo]) -> Sequence[FileInfo]:
+        """The files that do not lie in hidden places."""
         assert isinstance(state, DeltaState)
-        return disposable(path, [field.stored_name for field in state.shape.partition_fields])
+        return disposable(files, [field.stored_name for field in state.shape.partition_fields])
 
     def added_at(self, paths: frozenset[str]) -> Mapping[str, int]:
         """The version that first added each of these files, as far as the log tells."""

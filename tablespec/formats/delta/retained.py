@@ -38,15 +38,10 @@ def needed_files(
     return frozenset(path for path in map(storage.relative, named) if path is not None)
 
 
-def disposable(path: str, partition_columns: Iterable[str]) -> bool:
-    """Whether a file may be removed when no instant needs it: not in hidden places, but for changes and temporaries."""
-    *folders, name = path.split("/")
-    if folders[:1] == [CHANGES]:
-        folders = folders[1:]
-    named = {escape(column) for column in partition_columns}
-    if any(_hidden(folder) and folder.partition("=")[0] not in named for folder in folders):
-        return False
-    return not _hidden(name) or TEMPORARY.fullmatch(name) is not None
+def disposable(files: Iterable[FileInfo], partition_columns: Iterable[str]) -> list[FileInfo]:
+    """The files that may be removed when no instant needs them: not those in hidden places, but for changes and temporaries."""
+    named = frozenset(escape(column) for column in partition_columns)
+    return [file for file in files if _disposable(file.path, named)]
 
 
 def expired_log(listing: Listing, files: Iterable[FileInfo], version: int) -> list[FileInfo]:
@@ -67,6 +62,15 @@ def run_starts(versions: Sequence[int]) -> list[int]:
     """Those versions whose forerunner is not among them."""
     known = set(versions)
     return [version for version in versions if version - 1 not in known]
+
+
+def _disposable(path: str, partition_columns: frozenset[str]) -> bool:
+    *folders, name = path.split("/")
+    if folders[:1] == [CHANGES]:
+        folders = folders[1:]
+    if any(_hidden(folder) and folder.partition("=")[0] not in partition_columns for folder in folders):
+        return False
+    return not _hidden(name) or TEMPORARY.fullmatch(name) is not None
 
 
 def _files_of(state: DeltaState) -> Iterator[str]:

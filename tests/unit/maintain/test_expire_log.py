@@ -1,0 +1,71 @@
+import json
+import os
+from datetime import timedelta
+
+import pytest
+
+import tablespec
+from tablespec.errors import InstantNotFoundError
+from tests.handmade import checkpoint_file, commit_file, versions_of
+from tests.rows import assert_same_rows
+from tests.unit.maintain.tables import aged, append, compacted, deltalake_rows, new_table
+
+
+def test_old_entries_go_up_to_the_newest_checkpoint_that_is_old_enough(tmp_path):
+    table = new_table(tmp_path, delta__checkpointInterval="3")
+    for number in range(8):
+        append(table, (number, "sf", 1))
+    aged(tmp_path, days=40)
+    append(table, (8, "sf", 1))
+
+    removed = table.expire_log()
+
+    assert versions_of(tmp_path) == [6, 7, 8, 9]
+    assert not checkpoint_file(tmp_path, 3).exists()
+    assert checkpoint_file(tmp_path, 6).exists()
+    assert len(removed.paths) == 7
+    assert_same_rows(tablespec.open_table(str(tmp_path)).scan(at=7), [(number, "sf", 1) for number in range(7)])
+    assert_same_rows(deltalake_rows(tmp_path), [(number, "sf", 1) for number in range(9)])
+    with pytest.raises(InstantNotFoundError):
+        tablespec.open_table(str(tmp_path)).scan(at=5)
+
+
+def test_young_entries_stay(tmp_path):
+    table = new_table(tmp_path, delta__checkpointInterval="3")
+    for number in range(8):
+        append(table, (number, "sf", 1))
+
+    assert table.expire_log().paths == ()
+
+
+def test_without_a_checkpoint_that_is_old_enough_nothing_goes(tmp_path):
+    table = compacted(tmp_path)
+    aged(tmp_path, days=40)
+
+    assert table.expire_log().paths == ()
+
+
+def test_a_checkpoint_that_cannot_be_read_stands_in_for_nothing(tmp_path):
+    table = compacted(tmp_path)
+    table.checkpoint()
+    checkpoint_file(tmp_path, 4).write_bytes(b"PAR1")
+    aged(tmp_path, days=40)
+    append(table, (31, "sf", 1))
+
+    with pytest.raises(tablespec.TableSpecError, match="00000000000000000004"):
+        table.expire_log()
+    assert versions_of(tmp_path) == [0, 1, 2, 3, 4, 5]
+
+
+def test_foreign_files_in_the_log_stay(tmp_path):
+    table = new_table(tmp_path)
+    append(table, (1, "sf", 1))
+    table.checkpoint()
+    stray = tmp_path / "_delta_log" / "notes.json"
+    stray.write_text(json.dumps({}))
+    aged(tmp_path, days=40)
+    os.utime(commit_file(tmp_path, 1))
+
+    table.expire_log(timedelta(days=1))
+
+    assert stray.exists()
