@@ -1,0 +1,252 @@
+"""Random histories of row changes, held against plain rows."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+import deltalake
+import hypothesis.strategies as st
+import pyarrow as pa
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+import tablespec
+from tablespec.expr.nodes import Literal
+from tablespec.write.replace_where import ReplaceOptions
+from tablespec.write.row_change import Strategy
+
+SCHEMA = pa.schema(
+    [("uid", pa.int64()), ("k", pa.int32()), ("p", pa.string()), ("v", pa.float64()), ("s", pa.string())]
+)
+PARTITIONS = ("a", "b c", "d/e%=é'", None)
+TEXTS = ("", "x", "it's", "100%_\\", None)
+
+# Conditions as SQL and as Python says them; SQL's null never matches.
+CONDITIONS = (
+    ("k < 3", lambda row: row["k"] is not None and row["k"] < 3),
+    ("k is null", lambda row: row["k"] is None),
+    ("p = 'a'", lambda row: row["p"] == "a"),
+    ("p is null", lambda row: row["p"] is None),
+    ("not (p = 'a' or k >= 4)", lambda row: _not(_or(_eq(row["p"], "a"), _ge(row["k"], 4)))),
+    ("s = 'it''s' and v > 1", lambda row: row["s"] == "it's" and row["v"] is not None and row["v"] > 1),
+    ("s in ('', 'x')", lambda row: row["s"] in ("", "x")),
+    ("v between 1 and 2.5", lambda row: row["v"] is not None and 1 <= row["v"] <= 2.5),
+)
+
+GOING = ("delete", "update_preimage")
+
+conditions = st.sampled_from(CONDITIONS)
+strategies = st.sampled_from(Strategy)
+values = st.fixed_dictionaries(
+    {
+        "k": st.none() | st.integers(0, 6),
+        "p": st.sampled_from(PARTITIONS),
+        "v": st.none() | st.sampled_from([0.0, 1.0, 1.5, 2.5, -3.0]),
+        "s": st.sampled_from(TEXTS),
+    }
+)
+
+
+def _eq(left, right):
+    return None if left is None else left == right
+
+
+def _ge(left, right):
+    return None if left is None else left >= right
+
+
+def _or(left, right):
+    if left or right:
+        return True
+    return None if left is None or right is None else False
+
+
+def _not(value):
+    return None if value is None else not value
+
+
+class RowChanges(RuleBasedStateMachine):
+    """A table and the rows that it should hold, at every version."""
+
+    @initialize(feed=st.booleans())
+    def create(self, feed):
+        self.folder = Path(tempfile.mkdtemp())
+        properties = {"delta.enableChangeDataFeed": str(feed).lower(), "delta.checkpointInterval": "4"}
+        self.table = tablespec.create_table(
+            str(self.folder / "t"), SCHEMA, partition_by=["p"], key=["uid"], properties=properties
+        )
+        self.rows: dict[int, dict] = {}
+        self.changed: dict[int, int] = {}
+        self.ids: dict[int, int] = {}
+        self.states: dict[int, tuple[dict, dict]] = {0: ({}, {})}
+        self.restored_at = 0
+        self.next_uid = 0
+
+    def teardown(self):
+        if hasattr(self, "folder"):
+            shutil.rmtree(self.folder)
+
+    # --- verbs ---
+
+    @rule(new=st.lists(values, max_size=6))
+    def append(self, new):
+        rows = self._numbered(new)
+        self.table.append(self._data(rows))
+        self._settle(rows)
+
+    @rule(condition=conditions, strategy=strategies)
+    def delete(self, condition, strategy):
+        text, holds = condition
+        gone = [uid for uid, row in self.rows.items() if holds(row)]
+        result = self.table.delete(text, strategy=strategy)
+        assert result.rows_deleted == len(gone)
+        assert (result.instant is None) == (not gone)
+        self._settle([], gone)
+
+    @rule(condition=conditions, strategy=strategies, text=st.sampled_from(TEXTS))
+    def update(self, condition, strategy, text):
+        where, holds = condition
+        touched = [
+            row | {"v": None if row["v"] is None else row["v"] + 1, "s": text}
+            for row in self.rows.values()
+            if holds(row)
+        ]
+        new = {"v": "v + 1", "s": Literal(text)}
+        assert self.table.update(new, where, strategy=strategy).rows_updated == len(touched)
+        self._settle(touched)
+
+    @rule(data=st.data(), new=st.lists(values, min_size=1, max_size=4), strategy=strategies)
+    def merge(self, data, new, strategy):
+        known = sorted(self.rows)
+        chosen = data.draw(st.lists(st.sampled_from(known), unique=True, max_size=3)) if known else []
+        fresh = self._numbered(new)
+        # A row's partition stays: moving rows between partitions is an update of its own.
+        source = [fresh[index % len(fresh)] | {"uid": uid} for index, uid in enumerate(chosen)] + fresh
+        gone = [row["uid"] for row in source if row["uid"] in self.rows and row["k"] == 0]
+        self.table.merge(
+            self._data(source),
+            "t.uid = s.uid",
+            tablespec.when_matched_delete("s.k = 0"),
+            tablespec.when_matched_update(),
+            tablespec.when_not_matched_insert(),
+            strategy=strategy,
+        )
+        self._settle([row for row in source if row["uid"] not in gone], gone)
+
+    @rule(new=st.lists(values, max_size=3), condition=conditions, strategy=strategies)
+    def replace_where(self, new, condition, strategy):
+        text, holds = condition
+        rows = [row for row in self._numbered(new) if holds(row)]
+        gone = [uid for uid, row in self.rows.items() if holds(row)]
+        options = ReplaceOptions(strategy=strategy)
+        self.table.replace_where(text, self._data(rows), data_columns=True, options=options)
+        self._settle(rows, gone)
+
+    @rule()
+    def compact(self):
+        self.table.compact()
+        self._settle([], data_change=False)
+
+    @rule()
+    def cluster(self):
+        self.table.cluster(["k", "uid"])
+        self._settle([], data_change=False)
+
+    @rule(data=st.data())
+    def restore(self, data):
+        version = data.draw(st.sampled_from(sorted(self.states)))
+        self.table.restore(version)
+        self.rows, self.changed = (dict(one) for one in self.states[version])
+        self.restored_at = self.table.instant().version
+        self._remember()
+
+    @rule()
+    def vacuum(self):
+        self.table.vacuum(timedelta(0), allow_short_retention=True)
+        newest = max(self.states)
+        self.states = {newest: self.states[newest]}
+
+    # --- what must hold after every step ---
+
+    @invariant()
+    def every_retained_state_reads_right(self):
+        for version, (rows, _) in self.states.items():
+            assert self._read(self.table.scan(at=version)) == rows, version
+        assert self.table.scan().count() == len(self.rows)
+
+    @invariant()
+    def row_ids_never_change(self):
+        for row in self.table.scan(columns=["uid", "_row_id"]).to_table().to_pylist():
+            assert self.ids.setdefault(row["uid"], row["_row_id"]) == row["_row_id"]
+
+    @invariant()
+    def increments_hold_what_changed(self):
+        newest = max(self.states)
+        for after in sorted(self.states)[-3:]:
+            if after >= self.restored_at:
+                expected = {uid: row for uid, row in self.rows.items() if self.changed[uid] > after}
+                assert self._read(self.table.incremental(after, newest)) == expected
+
+    @invariant()
+    def changes_lead_from_one_state_to_the_next(self):
+        versions = sorted(self.states)
+        for after, upto in {(versions[0], versions[-1]), (versions[-2:][0], versions[-1])}:
+            rows = dict(self.states[after][0])
+            changes = self.table.changes(after, upto).to_table().to_pylist()
+            # Within a commit what goes and what comes has no order.
+            for change in sorted(
+                changes, key=lambda change: (change["_commit_version"], change["_change_type"] not in GOING)
+            ):
+                kind = change.pop("_change_type")
+                del change["_commit_version"], change["_commit_timestamp"]
+                if kind in GOING:
+                    assert rows.pop(change["uid"]) == change
+                else:
+                    assert change["uid"] not in rows
+                    rows[change["uid"]] = change
+            assert rows == self.states[upto][0]
+
+    @invariant()
+    def deltalake_reads_the_same_rows(self):
+        reader = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(str(self.folder / "t")))
+        found = pa.table(reader.execute("select uid, k, p, v, s from t").read_all()).to_pylist()
+        assert {row["uid"]: row for row in found} == self.rows
+
+    # --- the model ---
+
+    def _numbered(self, rows):
+        numbered = []
+        for row in rows:
+            numbered.append({"uid": self.next_uid} | row)
+            self.next_uid += 1
+        return numbered
+
+    def _data(self, rows):
+        return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+    def _read(self, scan):
+        rows = scan.to_table().to_pylist()
+        by_uid = {row["uid"]: row for row in rows}
+        assert len(by_uid) == len(rows)
+        return by_uid
+
+    def _settle(self, rows, gone=(), *, data_change=True):
+        for uid in gone:
+            del self.rows[uid]
+            self.ids.pop(uid, None)
+        version = self.table.instant().version
+        for row in rows:
+            self.rows[row["uid"]] = row
+            if data_change:
+                self.changed[row["uid"]] = version
+        self._remember()
+
+    def _remember(self):
+        self.states[self.table.instant().version] = (dict(self.rows), dict(self.changed))
+
+
+RowChanges.TestCase.settings = settings(max_examples=10, stateful_step_count=10, deadline=None)
+test_random_row_changes_hold_against_plain_rows = RowChanges.TestCase
