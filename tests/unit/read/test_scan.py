@@ -1,0 +1,139 @@
+import pyarrow as pa
+import pytest
+
+import tablespec
+from tablespec.errors import ColumnNotFoundError
+from tablespec.formats.delta.format import DeltaFormat
+from tablespec.table import Table
+from tests.handmade import LEGACY, add, commit, metadata
+from tests.rows import assert_same_rows
+from tests.storages import CountingStorage
+
+SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("tags", pa.list_(pa.string()))])
+ROWS = pa.table({"id": [1, 2, 3], "city": ["sf", "la", None], "tags": [["a"], [], None]}, SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA, partition_by=["city"])
+    table.append(ROWS)
+    return table
+
+
+def test_a_scan_gives_the_rows_of_the_newest_state(table):
+    assert_same_rows(table.scan(), ROWS)
+    assert table.scan().to_table().schema == SCHEMA
+    assert table.scan().schema == table.schema
+
+
+def test_a_scan_is_of_the_state_at_which_it_was_made(table):
+    scan = table.scan()
+    table.append(ROWS)
+
+    assert_same_rows(scan, ROWS)
+    assert scan.count() == 3
+    assert scan.instant.version == 1
+
+
+def test_a_scan_can_be_read_any_number_of_times(table):
+    scan = table.scan("id > 1")
+
+    assert scan.to_table().equals(scan.to_table())
+    assert_same_rows(scan.to_reader(), [(2, "la", []), (3, None, None)])
+    assert_same_rows(pa.table(scan), [(2, "la", []), (3, None, None)])
+
+
+def test_columns_come_in_the_order_asked_for(table):
+    found = table.scan(columns=["tags", "id"]).to_table()
+
+    assert found.schema.names == ["tags", "id"]
+    assert_same_rows(table.scan("city = 'la'", columns=["id"]), [(2,)])
+    assert_same_rows(table.scan("id = 2", columns=["city"]), [("la",)])
+
+
+def test_a_scan_of_no_columns_counts_rows(table):
+    assert sum(batch.num_rows for batch in table.scan(columns=[]).to_batches()) == 3
+
+
+def test_a_column_may_be_spelled_in_another_case(table):
+    assert table.scan(columns=["ID"]).to_table().schema.names == ["id"]
+
+
+@pytest.mark.parametrize("name", ["idd", "Cities", "tag"])
+def test_an_unknown_column_is_told_with_near_names(table, name):
+    near = {"idd": "id", "Cities": "city", "tag": "tags"}[name]
+
+    with pytest.raises(ColumnNotFoundError, match=f"'{name}'; did you mean {near}"):
+        table.scan(columns=[name]).to_table()
+
+
+def test_filters_may_be_added_to_a_scan(table):
+    assert_same_rows(table.scan("id > 1").where("city = 'la'"), [(2, "la", [])])
+    assert_same_rows(table.scan("id > 1").where(["id < 3", "city is not null"]), [(2, "la", [])])
+
+
+@pytest.mark.parametrize(
+    ("where", "count"),
+    [(None, 3), ("city = 'sf'", 1), ("id >= 2", 2), ("id = 2 or city is null", 2), ("false", 0), ("id is not null", 3)],
+)
+def test_rows_are_counted(table, where, count):
+    assert table.scan(where).count() == count
+    assert table.scan(where).to_table().num_rows == count
+
+
+def test_counting_reads_only_files_that_must_be_looked_at(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA, partition_by=["city"])
+    table.append(pa.table({"id": [1, 2, 7, 9], "city": ["sf", "sf", "la", "la"]}))
+    storage = CountingStorage.at(str(tmp_path))
+    table = Table(DeltaFormat(storage))
+
+    def opened(where):
+        scan = table.scan(where)
+        scan.slices  # noqa: B018 - planning is not counted
+        storage.calls.clear()
+        scan.count()
+        return [path.split("/")[0] for verb, path in storage.calls if verb == "open" and path.endswith(".parquet")]
+
+    assert opened(None) == []
+    assert opened("city = 'sf'") == []
+    assert opened("id >= 1") == []
+    assert opened("id > 1") == ["city=sf"]
+    assert opened("id = 8") == ["city=la"]
+
+
+def test_files_of_unknown_length_are_counted_by_reading(tmp_path):
+    commit(tmp_path, 0, LEGACY, metadata(), add(tmp_path, "1.parquet", pa.table({"id": [1, 2]}), stats=None))
+
+    table = tablespec.open_table(str(tmp_path))
+
+    assert table.scan().count() == 2
+    assert table.scan("id = 1").count() == 1
+
+
+def test_an_empty_table_has_columns_and_no_rows(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA)
+
+    found = table.scan().to_table()
+
+    assert (found.num_rows, found.schema, table.scan().count()) == (0, SCHEMA, 0)
+    assert table.scan().tasks() == []
+
+
+def test_a_file_without_rows_is_no_matter(tmp_path):
+    commit(tmp_path, 0, LEGACY, metadata(), add(tmp_path, "1.parquet", pa.table({"id": pa.array([], pa.int64())})))
+
+    assert_same_rows(tablespec.open_table(str(tmp_path)).scan(), [])
+
+
+def test_slices_are_planned_without_touching_data_files(table, tmp_path):
+    for path in tmp_path.rglob("*.parquet"):
+        path.unlink()
+
+    assert len(table.scan("city = 'sf'").slices) == 1
+    assert table.scan().count() == 3
+
+
+def test_other_libraries_read_a_scan(table):
+    polars = pytest.importorskip("polars")
+
+    assert polars.DataFrame(table.scan("id = 1")).to_dicts() == [{"id": 1, "city": "sf", "tags": ["a"]}]
