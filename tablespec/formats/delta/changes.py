@@ -91,7 +91,7 @@ def commit_changes(
     Files that cannot hold a matching row are left out, unless their rows may be images of rows in other files.
     """
     _check_all_readable(commits, past, state)
-    known = {} if past is None else _adds_before(commits, past)
+    known = _adds_known(commits, past) if state.partition_columns else {}
     for commit in commits:
         if any(line.cdc is not None for line in commit.lines):
             explicit = _explicit(commit, state, predicate)
@@ -111,12 +111,12 @@ def _check_all_readable(commits: Sequence[LoggedCommit], past: DeltaState | None
         check_readable_as(metadata, state, version)
 
 
-def _adds_before(commits: Sequence[LoggedCommit], past: DeltaState) -> dict[str, AddAction]:
-    """The adds of files whose removes do not tell the partition, by path."""
+def _adds_known(commits: Sequence[LoggedCommit], past: DeltaState | None) -> dict[str, AddAction]:
+    """The adds of files whose removes do not tell the partition, by path; nothing when all removes do."""
     removes = [line.remove for commit in commits for line in commit.lines if line.remove is not None]
-    if not past.partition_columns or all(remove.partition_values is not None for remove in removes):
+    if all(remove.partition_values is not None for remove in removes):
         return {}
-    adds = [_ADD.decode(file.origin) for file in live_files(past, TRUE)]
+    adds = [] if past is None else [_ADD.decode(file.origin) for file in live_files(past, TRUE)]
     adds += [line.add for commit in commits for line in commit.lines if line.add is not None]
     return {file_key(add.path, None): add for add in adds}
 
