@@ -152,7 +152,8 @@ def judge(
 
 def candidates(adds: pa.StructArray, predicate: Predicate, shape: TableShape) -> pa.Array:
     """The positions of the adds that may match; a few more than `judge` would let pass, for a fraction of the work."""
-    rows = pc.indices_nonzero(pc.is_valid(adds.field("path")))
+    # Some writers declare the members of an action required: then only the action itself is null where there is none.
+    rows = pc.indices_nonzero(pc.is_valid(pc.struct_field(adds, "path")))
     if predicate == TRUE:
         return rows
     # What the partition values decide is cheap; statistics are looked at only where they leave something open.

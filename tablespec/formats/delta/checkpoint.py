@@ -203,4 +203,4 @@ def _action_batches(storage: Storage, path: str, name: str) -> Iterator[pa.Struc
         for group in opened.groups_with(name):
             for batch in opened.file.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=[name]):
                 array = batch.column(name)
-                yield array.filter(pc.is_valid(array.field("path")))
+                yield array.filter(pc.is_valid(pc.struct_field(array, "path")))

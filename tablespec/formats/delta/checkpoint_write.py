@@ -127,8 +127,10 @@ def untouched(adds: pa.StructArray, touched: frozenset[str]) -> pa.StructArray:
     if vector is None:
         keys = paths
     else:
-        offset = pc.coalesce(pc.binary_join_element_wise("@", vector.field("offset").cast(pa.string()), ""), "")
-        identity = pc.binary_join_element_wise(vector.field("storageType"), vector.field("pathOrInlineDv"), offset, "")
+        # A member that is declared required has a value even where there is no vector.
+        kind, place, number = (pc.struct_field(vector, name) for name in ("storageType", "pathOrInlineDv", "offset"))
+        offset = pc.coalesce(pc.binary_join_element_wise("@", number.cast(pa.string()), ""), "")
+        identity = pc.binary_join_element_wise(kind, place, offset, "")
         keys = pc.coalesce(pc.binary_join_element_wise(paths, identity, "\n"), paths)
     return adds.filter(pc.invert(pc.is_in(keys, pa.array(sorted(touched), pa.string()))))
 

@@ -249,6 +249,23 @@ def with_null_statistics(folder: Path) -> None:
     write_parquet(checkpoint_file(folder, VERSION), [*table_actions(folder), *actions], {**ADD, **PARSED})
 
 
+def with_required_members(folder: Path) -> None:
+    def required(kind: pa.DataType, optional: Sequence[str]) -> pa.DataType:
+        members = [(field.name, field.type) for field in kind]
+        return pa.struct([pa.field(name, type_, nullable=name in optional) for name, type_ in members])
+
+    vector_ = required(_VECTOR, ["offset"])
+    columns = {
+        "add": required(pa.struct({**ADD, "deletionVector": vector_}), ["stats", "deletionVector"]),
+        "remove": required(OTHERS["remove"], ["deletionTimestamp"]),
+        "metaData": required(OTHERS["metaData"], ["createdTime"]),
+        "protocol": required(OTHERS["protocol"], ["readerFeatures", "writerFeatures"]),
+        "txn": required(OTHERS["txn"], ["lastUpdated"]),
+        "domainMetadata": required(OTHERS["domainMetadata"], []),
+    }
+    write_columns(checkpoint_file(folder, VERSION), [*table_actions(folder), *file_actions(folder)], columns)
+
+
 def with_unknown_columns(folder: Path) -> None:
     columns = {
         "future": pa.struct({"path": pa.string()}),
@@ -322,6 +339,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
         with_parsed_columns_only,
         without_statistics,
         with_null_statistics,
+        with_required_members,
         with_unknown_columns,
         of_small_row_groups,
         without_footer_statistics,
