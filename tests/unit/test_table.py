@@ -1,0 +1,221 @@
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+import tablespec
+from tablespec import Profile
+from tablespec.errors import (
+    InstantNotFoundError,
+    NotATableError,
+    ReadOnlyFormatError,
+    TableExistsError,
+    TableNotFoundError,
+    UnsupportedTypeError,
+    UnsupportedUrlError,
+)
+from tablespec.model.schema import LONG, STRING, Field, Schema
+from tablespec.storage.store import Storage
+from tests.handmade import contents
+from tests.rows import assert_same_rows
+from tests.unit.formats.hudi.conftest import HudiTable
+
+SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string())])
+ROWS = pa.table({"id": [1, 2], "city": ["sf", "la"]})
+
+
+# --- opening ---
+
+
+def test_there_is_no_table_where_nothing_is(tmp_path):
+    with pytest.raises(TableNotFoundError) as caught:
+        tablespec.open_table(f"{tmp_path}/nothing")
+
+    assert str(caught.value) == (
+        f"there is no table at file://{tmp_path}/nothing; check the path, or make one with tablespec.create_table"
+    )
+    assert contents(tmp_path) == {}
+
+
+def test_an_empty_folder_is_no_table(tmp_path):
+    with pytest.raises(TableNotFoundError):
+        tablespec.open_table(str(tmp_path))
+
+
+def test_a_folder_of_other_things_is_not_a_table(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+
+    with pytest.raises(NotATableError) as caught:
+        tablespec.open_table(str(tmp_path))
+
+    assert str(caught.value) == (
+        f"file://{tmp_path} holds neither a _delta_log nor a .hoodie folder, so it is not a table that tablespec knows"
+    )
+    assert list(contents(tmp_path)) == ["notes.txt"]
+
+
+def test_a_file_is_not_a_table(tmp_path):
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+
+    with pytest.raises(TableNotFoundError):
+        tablespec.open_table(f"{tmp_path}/rows.parquet")
+
+
+@pytest.mark.parametrize("url", ["", "ftp://host/table", "s3://", "file://elsewhere/x"])
+def test_a_url_that_no_store_can_mean_is_refused(url):
+    with pytest.raises(UnsupportedUrlError, match="cannot open"):
+        tablespec.open_table(url)
+
+
+@pytest.mark.parametrize("form", ["{}", "{}/", "file://{}", "file:{}", "{}/../table"])
+def test_one_table_has_many_spellings(tmp_path, form):
+    tablespec.create_table(f"{tmp_path}/table", SCHEMA).append(ROWS)
+
+    table = tablespec.open_table(form.format(f"{tmp_path}/table"))
+
+    assert_same_rows(table.scan(), ROWS)
+    assert table.url == f"file://{tmp_path}/table"
+
+
+def test_a_relative_path_is_taken_from_where_one_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tablespec.create_table("table", SCHEMA).append(ROWS)
+
+    assert_same_rows(tablespec.open_table("./table").scan(), ROWS)
+
+
+def test_a_table_in_memory_lives_as_long_as_the_process():
+    tablespec.create_table("memory://test_table/t", SCHEMA).append(ROWS)
+
+    assert_same_rows(tablespec.open_table("memory://test_table/t").scan(), ROWS)
+
+
+# --- creating ---
+
+
+def test_a_table_is_not_created_over_another(tmp_path):
+    tablespec.create_table(str(tmp_path), SCHEMA).append(ROWS)
+    before = contents(tmp_path)
+
+    with pytest.raises(TableExistsError) as caught:
+        tablespec.create_table(str(tmp_path), pa.schema([("other", pa.int64())]))
+
+    assert str(caught.value) == (
+        f"file://{tmp_path} is already a table; open it with tablespec.open_table or choose another place"
+    )
+    assert contents(tmp_path) == before
+
+
+def test_a_table_is_not_created_over_one_of_another_format(tmp_path):
+    hudi = HudiTable(Storage.at(str(tmp_path)), 9)
+    hudi.properties()
+    before = contents(tmp_path)
+
+    with pytest.raises(TableExistsError):
+        tablespec.create_table(str(tmp_path), SCHEMA)
+
+    assert contents(tmp_path) == before
+
+
+def test_a_table_may_be_created_beside_files_that_are_no_table(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+
+    tablespec.create_table(str(tmp_path), SCHEMA).append(ROWS)
+
+    assert_same_rows(tablespec.open_table(str(tmp_path)).scan(), ROWS)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, Schema((Field(name="id", type=LONG), Field(name="city", type=STRING)))])
+def test_columns_may_be_given_as_arrow_or_as_a_schema(tmp_path, schema):
+    table = tablespec.create_table(str(tmp_path), schema)
+
+    assert table.schema == Schema((Field(name="id", type=LONG), Field(name="city", type=STRING)))
+
+
+@pytest.mark.parametrize("kind", [pa.time32("s"), pa.duration("s"), pa.decimal256(50, 2)], ids=str)
+def test_types_that_tables_cannot_hold_are_named(tmp_path, kind):
+    with pytest.raises(UnsupportedTypeError, match="column x has the type"):
+        tablespec.create_table(f"{tmp_path}/table", pa.schema([("x", kind)]))
+
+    assert contents(tmp_path) == {}
+
+
+def test_a_new_table_shows_what_it_is(tmp_path):
+    table = tablespec.create_table(
+        str(tmp_path), SCHEMA, partition_by=["city"], key=["id"], properties={"owner": "me"}, profile=Profile.STRICT
+    )
+
+    assert table.partition_columns == ("city",)
+    assert table.record_key == ("id",)
+    assert table.properties["owner"] == "me"
+    assert table.info.format == "delta"
+    assert [instant.version for instant in table.timeline] == [0]
+    assert_same_rows(table.scan(), [])
+
+
+# --- travelling ---
+
+
+@pytest.fixture
+def travelled(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA)
+    table.append(ROWS)
+    table.append(pa.table({"id": [3], "zip": ["94103"]}), merge_schema=True)
+    return table
+
+
+def test_rows_and_columns_are_those_of_the_instant(travelled):
+    assert_same_rows(travelled.scan(at=1), [(1, "sf"), (2, "la")])
+    assert_same_rows(travelled.scan(), [(1, "sf", None), (2, "la", None), (3, None, "94103")])
+    assert travelled.schema_at(1).names == ("id", "city")
+    assert travelled.schema_at().names == ("id", "city", "zip")
+
+
+def test_a_filter_is_bound_to_the_columns_of_the_instant(travelled):
+    with pytest.raises(tablespec.TableSpecError, match="no column 'zip'"):
+        travelled.scan("zip is null", at=1)
+
+
+def test_an_instant_is_found_by_version_text_and_time(travelled):
+    first = travelled.timeline.at(1)
+
+    assert travelled.instant(1) == travelled.instant("1") == travelled.instant(first) == first
+    assert travelled.instant(first.time) == travelled.instant(first.time.isoformat()) == first
+    assert travelled.instant() == travelled.timeline.latest()
+    assert travelled.timeline.find_latest_completed_action_at(first.time) == first
+
+
+def test_an_instant_that_is_not_there_is_an_error(travelled):
+    for at in (9, "9", datetime(1990, 1, 1, tzinfo=UTC), "1990-01-01T00:00:00Z"):
+        with pytest.raises(InstantNotFoundError):
+            travelled.instant(at)
+
+
+# --- formats that can only be read ---
+
+WRITES = {
+    "append": lambda table: table.append(ROWS),
+    "set_properties": lambda table: table.set_properties({"a": "b"}),
+    "upgrade_protocol": lambda table: table.upgrade_protocol(["x"]),
+    "add_columns": lambda table: table.add_columns(Schema((Field(name="x", type=LONG),))),
+    "add_constraint": lambda table: table.add_constraint("c", "qty > 0"),
+    "checkpoint": lambda table: table.checkpoint(),
+}
+
+
+@pytest.mark.parametrize("verb", list(WRITES))
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_hudi_table_refuses_every_write_and_stays_as_it_was(tmp_path, verb, version):
+    hudi = HudiTable(Storage.at(str(tmp_path)), version)
+    hudi.properties()
+    hudi.write(1, "a", "f", [("1", "a", 7)])
+    before = contents(tmp_path)
+
+    with pytest.raises(ReadOnlyFormatError) as caught:
+        WRITES[verb](tablespec.open_table(str(tmp_path)))
+
+    assert (caught.value.format, caught.value.operation) == ("hudi", verb)
+    assert str(caught.value) == (
+        f"{verb} is not supported on file://{tmp_path}: hudi tables can only be read by this release"
+    )
+    assert contents(tmp_path) == before
