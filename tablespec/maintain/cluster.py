@@ -31,7 +31,7 @@ from tablespec.maintain.rewrite import (
     run,
     surviving,
 )
-from tablespec.maintain.row_order import Layout, Order, laid_out
+from tablespec.maintain.row_order import Layout, Order, inverted, laid_out
 from tablespec.maintain.skip import COOLDOWN
 from tablespec.model.file import FileSlice
 from tablespec.model.schema import DecimalType, Primitive, Schema
@@ -189,6 +189,7 @@ def _spooled(batches: Iterator[pa.RecordBatch], ranges: Sequence[Sequence[int]],
 
 def _cut(rows: pa.Table, starts: Sequence[int]) -> Iterator[pa.Table]:
     """Rows put in order, those of each file apart."""
-    ordered = rows.sort_by(_PLACE).drop_columns([_PLACE])
+    order = inverted(pc.subtract(rows.column(_PLACE), starts[0]).combine_chunks())
+    ordered = rows.drop_columns([_PLACE]).take(order)
     for start, end in pairwise(starts):
         yield ordered.slice(start - starts[0], end - start)

@@ -40,16 +40,20 @@ def laid_out(keys: Sequence[pa.ChunkedArray], order: Order, rows_per_file: int) 
     Rows with equal keys share a file, as long as it has less than twice the rows that it should.
     """
     count = len(keys[0])
-    ranks = [pc.rank(key, tiebreaker="min") for key in keys]
     match order:
         case Order.SORT:
-            columns = ranks
+            columns = keys
         case Order.ZORDER:
-            columns = [interleaved([scaled(rank, count, _bits(len(ranks))) for rank in ranks])]
-    sorted_rows = _sorted(columns)
-    starts = _starts(_changes([column.take(sorted_rows) for column in columns]), count, rows_per_file)
-    # The rows in the order that they get, sorted back, tell the place of each.
-    return Layout(pc.sort_indices(sorted_rows).cast(pa.int64()), starts)
+            bits = _bits(len(keys))
+            columns = [interleaved([scaled(pc.rank(key, tiebreaker="min"), count, bits) for key in keys])]
+    rows = _sorted(columns)
+    starts = _starts(_changes([column.take(rows) for column in columns]), count, rows_per_file)
+    return Layout(inverted(rows), starts)
+
+
+def inverted(order: pa.Array) -> pa.Array:
+    """Where each number from 0 on stands in an order of them; twice inverted is the order again."""
+    return pc.inverse_permutation(order.cast(pa.int64()))
 
 
 def scaled(ranks: pa.Array, count: int, bits: int) -> pa.Array:
@@ -72,16 +76,19 @@ def _bits(width: int) -> int:
     return max(1, min(BITS_PER_COLUMN, CURVE_BITS // width))
 
 
-def _sorted(columns: Sequence[pa.Array]) -> pa.Array:
+def _sorted(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
     table = pa.table({str(number): column for number, column in enumerate(columns)})
     return pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
 
 
-def _changes(columns: Sequence[pa.Array]) -> pa.Array:
-    """The places at which a row differs from the one before it; the columns are sorted and without nulls."""
-    differs = pa.repeat(pa.scalar(False), max(len(columns[0]) - 1, 0))
+def _changes(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    """The places at which a row differs from the one before it."""
+    last = max(len(columns[0]) - 1, 0)
+    differs = pa.chunked_array([pa.repeat(pa.scalar(False), last)])
     for column in columns:
-        differs = pc.or_(differs, pc.not_equal(column.slice(1), column.slice(0, max(len(column) - 1, 0))))
+        one, other = column.slice(0, last), column.slice(1)
+        differs = pc.or_(differs, pc.not_equal(one, other).fill_null(False))
+        differs = pc.or_(differs, pc.xor(pc.is_null(one), pc.is_null(other)))
     return pc.add(pc.indices_nonzero(differs).cast(pa.int64()), 1)
 
 
