@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
 
 from tablespec.errors import InvalidPredicateError, InvalidStatementError, UnsupportedOperatorError
 from tablespec.expr.parse import parse
 from tablespec.expr.parse_value import parse_value
+from tablespec.expr.render import render
 from tablespec.sql.parse import parse_statement
 from tablespec.sql.statement import Delete, Name, Selected, Update
+from tests.unit.expr.test_filters import FILTERED
 
 
 def test_conditions_and_values_are_read_as_everywhere_else():
@@ -18,6 +21,14 @@ def test_conditions_and_values_are_read_as_everywhere_else():
     assert parse_statement(f"UPDATE t SET z = {value} WHERE {condition}") == Update(
         Name(("t",), 0), (("z", parse_value(value)),), parse(condition)
     )
+
+
+@given(FILTERED)
+def test_any_condition_is_read_in_a_statement_as_by_itself(filtered):
+    predicate, text = filtered
+
+    assert parse_statement(f"DELETE FROM `the table` WHERE {text}").where == predicate
+    assert parse_statement(f"DELETE FROM `the table` WHERE {render(predicate)}").where == predicate
 
 
 def test_a_condition_can_be_assigned():
