@@ -7,6 +7,7 @@ from importlib.metadata import version
 
 import pyarrow as pa
 
+from tablespec.arrow.stream import ArrowStream
 from tablespec.catalog import Catalog, NewTable, create_at, open_at
 from tablespec.errors import TableSpecError, TableSpecWarning, UnsupportedOperatorError, UnsupportedTableError
 from tablespec.expr.nodes import (
@@ -19,23 +20,27 @@ from tablespec.expr.nodes import (
     Match,
     Not,
     Op,
+    Operand,
     Or,
     Predicate,
+    Scalar,
     Text,
     TextTest,
     all_of,
+    columns_of,
 )
 from tablespec.formats.base import Profile
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
-from tablespec.model.schema import ArrayType, DataType, DecimalType, Field, MapType, Schema, StructType
+from tablespec.model.schema import ArrayType, DataType, DecimalType, Field, MapType, Primitive, Schema, StructType
 from tablespec.read.file_index import At, Filters
 from tablespec.read.scan import Scan
 from tablespec.sql.run import run_statement
 from tablespec.storage.store import Storage
 from tablespec.table import Table
 from tablespec.txn.transaction import Retries
+from tablespec.write.append import Appended
 from tablespec.write.authorize import ANONYMOUS, Authorizer, PolicyFile, Privilege, access_to
 from tablespec.write.clauses import (
     when_matched_delete,
@@ -44,16 +49,23 @@ from tablespec.write.clauses import (
     when_not_matched_by_source_update,
     when_not_matched_insert,
 )
-from tablespec.write.row_change import ChangeResult
+from tablespec.write.merge_plan import Clause
+from tablespec.write.replace_where import ReplaceOptions
+from tablespec.write.row_change import ChangeResult, Strategy
+from tablespec.write.update import Assignments
 
 __all__ = [
     "And",
+    "Appended",
     "ArrayType",
+    "ArrowStream",
+    "Assignments",
     "At",
     "Authorizer",
     "Catalog",
     "Cdc",
     "ChangeResult",
+    "Clause",
     "Column",
     "Compare",
     "DataType",
@@ -70,17 +82,22 @@ __all__ = [
     "Match",
     "Not",
     "Op",
+    "Operand",
     "Or",
     "PolicyFile",
     "Predicate",
+    "Primitive",
     "Privilege",
     "Profile",
     "ReadOptimized",
     "ReadingMode",
+    "ReplaceOptions",
     "Retries",
+    "Scalar",
     "Scan",
     "Schema",
     "Snapshot",
+    "Strategy",
     "StructType",
     "Table",
     "TableSpecError",
@@ -91,6 +108,7 @@ __all__ = [
     "UnsupportedOperatorError",
     "UnsupportedTableError",
     "all_of",
+    "columns_of",
     "create_table",
     "open_table",
     "sql",
