@@ -17,6 +17,7 @@ from tablespec.expr.nodes import TRUE, Predicate, asks_for_nulls, columns_of, co
 from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import JudgedSlice
 from tablespec.formats.delta.actions import AddAction, DeletionVectorAction, file_key
+from tablespec.formats.delta.bounds import outer_bounds
 from tablespec.formats.delta.deletion_vector import locate
 from tablespec.formats.delta.partition_values import HiveFolders, parse_value
 from tablespec.formats.delta.stats_json import Leaf, Parts, parse_stats
@@ -274,15 +275,8 @@ def _data_bounds(adds: pa.StructArray, statistics: pa.StructArray, leaf: Leaf) -
     wanted = arrow_type(leaf.type)
     if low is None or high is None or pa.types.is_nested(wanted) or not _fits(low.type, wanted):
         return None if null_count is None else ColumnBounds(None, None, null_count)
-    low, high = low.cast(wanted), widened(high.cast(wanted), leaf.type)
+    low, high = outer_bounds(low.cast(wanted), high.cast(wanted), leaf.type)
     return ColumnBounds(low, high, null_count, nan_free=_nan_free(adds, leaf.type))
-
-
-def widened(high: pa.Array, data_type: DataType) -> pa.Array:
-    """Upper bounds as true bounds: those of timestamps may have been cut to milliseconds."""
-    if str(data_type) not in ("timestamp", "timestamp_ntz"):
-        return high
-    return pc.add(high, pa.scalar(999, pa.duration("us")))
 
 
 def _nan_free(adds: pa.StructArray, data_type: DataType) -> pa.BooleanArray | None:

@@ -17,7 +17,8 @@ from tablespec.arrow.stats import leaf_indexes, value_range
 from tablespec.arrow.verdict import ColumnBounds, verdicts
 from tablespec.errors import CorruptLogError
 from tablespec.expr.nodes import TRUE, Predicate
-from tablespec.formats.delta.adds import TableShape, widened
+from tablespec.formats.delta.adds import TableShape
+from tablespec.formats.delta.bounds import outer_bounds
 from tablespec.formats.delta.stats_json import Leaf
 from tablespec.model.schema import DOUBLE, FLOAT
 from tablespec.storage.store import Storage
@@ -152,8 +153,8 @@ class CheckpointFile:
             counts.append(missing if partition else None)
         try:
             wanted = arrow_type(leaf.type)
-            high_array = widened(pa.array(highs, wanted), leaf.type)
-            return ColumnBounds(pa.array(lows, wanted), high_array, pa.array(counts, pa.int64()))
+            low_array, high_array = outer_bounds(pa.array(lows, wanted), pa.array(highs, wanted), leaf.type)
+            return ColumnBounds(low_array, high_array, pa.array(counts, pa.int64()))
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             return None
 
