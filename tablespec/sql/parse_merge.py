@@ -40,11 +40,10 @@ def read_merge(source: Source, tree: exp.Merge) -> Merge:
     using = tree.args["using"]
     rows, source_name, names = _using(source, using)
     sides = qualifiers_of(source, tree.this, table, TARGET), qualifiers_of(source, using, source_name, SOURCE)
-    shared = {one.parts for one in sides[0]} & {one.parts for one in sides[1]}
-    if shared:
-        raise source.refusal(
-            using, f"table and source are both called {'.'.join(min(shared))}; give one of them another name with AS"
-        )
+    target_names, source_names = ({".".join(one.parts).lower() for one in side} for side in sides)
+    if target_names & source_names:
+        shared = min(target_names & source_names)
+        raise source.refusal(using, f"table and source are both called {shared}; give one of them another name with AS")
     scopes = _Scopes(Scope(source, qualifiers_of(source, tree.this, table)), Scope(source, (*sides[0], *sides[1])))
     whens = zip(tree.args["whens"].expressions, chain(source.when_positions(), repeat(0)))
     clauses = tuple(_clause(source, when, position, scopes) for when, position in whens)

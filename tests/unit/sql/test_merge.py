@@ -37,9 +37,10 @@ def test_merge_updates_deletes_and_inserts(catalog, trips):
     assert_same_rows(trips.scan(), [(2, "SF", 22.0), (9, "from ny", 9.0), (4, None, 0.0)])
 
 
-def test_merge_of_all_columns_goes_by_name(catalog, trips):
+@pytest.mark.parametrize("on", ["trips.id = updates.id", "sales.trips.id = Sales.Updates.id"])
+def test_merge_of_all_columns_goes_by_name(on, catalog, trips):
     tablespec.sql(
-        "MERGE INTO sales.trips USING sales.updates ON trips.id = updates.id "
+        f"MERGE INTO sales.trips USING sales.updates ON {on} "
         "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
         catalog,
     )
@@ -171,6 +172,7 @@ def test_a_clause_that_makes_no_sense_is_refused(clause, error, trips):
     ("using", "why"),
     [
         ("trips", "table and source are both called trips"),
+        ("(VALUES (1)) AS TRIPS(id)", "table and source are both called trips"),
         ("(VALUES (1))", "the source must have a name"),
         ("(SELECT * FROM trips)", "the source must have a name"),
         ("(VALUES (1)) AS s", "each column of VALUES must have a name"),
