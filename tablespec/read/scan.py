@@ -9,13 +9,13 @@ import attrs
 import pyarrow as pa
 
 from tablespec.arrow.schema import arrow_schema
-from tablespec.expr.nodes import TRUE, Predicate
+from tablespec.expr.nodes import TRUE, Predicate, all_of
 from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import JudgedSlice, TableState
 from tablespec.model.instant import Instant
 from tablespec.model.reading import ReadingMode, Snapshot
 from tablespec.model.schema import Schema
-from tablespec.read.file_index import judged_slices
+from tablespec.read.file_index import Filters, bound_filters, judged_slices
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.read.task import ReadTask, TaskSlice, balanced
 from tablespec.storage.store import Storage
@@ -54,6 +54,11 @@ class Scan:
         layout, codec = self.state.layout, self.state.codec
         reader = FileSliceReader(storage=self.storage, layout=layout, codec=codec, mode=self.mode)
         return reader.project(self.columns)
+
+    def where(self, filters: Filters) -> Scan:
+        """The same scan for the rows that also match further filters."""
+        more = bound_filters(filters, self.state.schema)
+        return attrs.evolve(self, predicate=all_of((self.predicate, more)))
 
     def tasks(self, target_bytes: int = TARGET_BYTES) -> list[ReadTask]:
         """The work in pieces of about equal size; each is plain data and reads its rows wherever it is sent."""

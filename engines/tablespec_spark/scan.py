@@ -1,0 +1,83 @@
+"""Tables as Spark DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+from pyspark.sql import DataFrame, SparkSession
+
+from tablespec import At, Filters, Scan, Table
+from tablespec_spark.expressions import column_of, condition
+from tablespec_spark.jvm import register_following
+from tablespec_spark.relation import file_rows, reads_natively
+from tablespec_spark.runner import task_rows
+
+
+def read(
+    spark: SparkSession, table: Table, at: At = None, where: Filters = None, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """The rows as of an instant; the DataFrame stays on it.
+
+    Filters of later queries choose the files to read, as `where` does.
+    """
+    return _frame(spark, table.scan(where, columns, at))
+
+
+def read_optimized(
+    spark: SparkSession, table: Table, at: At = None, where: Filters = None, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """The rows of base files as of an instant, leaving merge-on-read changes aside."""
+    return _frame(spark, table.read_optimized(where, columns, at))
+
+
+def incremental(
+    spark: SparkSession,
+    table: Table,
+    after: At,
+    upto: At = None,
+    where: Filters = None,
+    columns: Sequence[str] | None = None,
+) -> DataFrame:
+    """The rows as of `upto` that were inserted or changed after `after`."""
+    scan = table.incremental(after, upto, where, columns)
+    return task_rows(spark, scan.tasks(), scan.schema, table.url)
+
+
+def changes(
+    spark: SparkSession,
+    table: Table,
+    after: At,
+    upto: At = None,
+    where: Filters = None,
+    columns: Sequence[str] | None = None,
+) -> DataFrame:
+    """What happened to rows after `after` up to and including `upto`, change by change, in no particular order."""
+    scan = table.changes(after, upto, where, columns)
+    return task_rows(spark, scan.tasks(), scan.schema, table.url)
+
+
+def attach(spark: SparkSession, table: Table, name: str, *, follow: bool = False) -> None:
+    """Make the table a temporary view of that name.
+
+    The view stays on the newest instant; with `follow` every query reads the instant that is the newest by then.
+    """
+    if not follow:
+        read(spark, table).createOrReplaceTempView(_quoted(name))
+        return
+    function = f"tablespec_follow_{name}"
+    register_following(spark, function, lambda: read(spark, table))
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(name)} AS SELECT * FROM {_quoted(function)}()")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _frame(spark: SparkSession, scan: Scan) -> DataFrame:
+    # A scan keeps the slices it has found, and a DataFrame must not keep those of a large table.
+    slices = [judged.slice for judged in attrs.evolve(scan).slices]
+    if not reads_natively(scan, slices):
+        return task_rows(spark, scan.tasks(), scan.schema, scan.storage.url)
+    rows = file_rows(spark, scan, slices)
+    return rows.where(condition(scan.predicate)).select([column_of((name,)) for name in scan.schema.names])

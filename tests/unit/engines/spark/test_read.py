@@ -1,0 +1,271 @@
+"""Tables as DataFrames: files chosen by the filters of each query and read by Spark itself."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablespec
+import tablespec_spark
+from tests.rows import assert_same_rows
+
+pytestmark = pytest.mark.spark
+
+TRIPS = pa.schema({"id": pa.int64(), "day": pa.date32(), "city": pa.string(), "fare": pa.float64()})
+FIRST, SECOND = date(2024, 1, 1), date(2024, 1, 2)
+ROWS = [
+    (1, FIRST, "sf", 1.5),
+    (2, FIRST, "l a/%x", 2.5),
+    (3, SECOND, "sf", math.nan),
+    (4, None, None, None),
+    (5, SECOND, "ñ'", -0.0),
+]
+EVERY_TYPE = pa.table(
+    {
+        "boolean": pa.array([True, None]),
+        "byte": pa.array([-128, None], pa.int8()),
+        "short": pa.array([-32768, None], pa.int16()),
+        "integer": pa.array([-(2**31), None], pa.int32()),
+        "long": pa.array([-(2**63), None]),
+        "float": pa.array([0.1, None], pa.float32()),
+        "double": pa.array([-math.inf, None]),
+        "string": pa.array(["é% /'\"", None]),
+        "binary": pa.array([b"\x00z", None]),
+        "date": pa.array([date(1, 1, 1), None]),
+        "timestamp": pa.array([datetime(1582, 10, 4, 1, 2, 3, 456789, UTC), None], pa.timestamp("us", "UTC")),
+        "timestamp_ntz": pa.array([datetime(9999, 12, 31, 23, 59, 59, 999999), None]),
+        "decimal": pa.array([Decimal("-99999999.99"), None], pa.decimal128(10, 2)),
+    }
+)
+NESTED = {
+    "struct": pa.array([{"a": 1, "b": {"c": "x"}}, None]),
+    "array": pa.array([[1, None], None], pa.list_(pa.int32())),
+    "map": pa.array([[("k", 1.5)], None], pa.map_(pa.string(), pa.float64())),
+}
+
+
+@pytest.fixture(scope="module")
+def trips(tmp_path_factory):
+    """A table of five rows in five partitions, a file each."""
+    table = tablespec.create_table(str(tmp_path_factory.mktemp("trips")), TRIPS, partition_by=["day", "city"])
+    table.append(_trips(ROWS))
+    return table
+
+
+def _trips(rows):
+    return pa.Table.from_pylist([dict(zip(TRIPS.names, row)) for row in rows], TRIPS)
+
+
+def _rows(frame):
+    return [tuple(row) for row in frame.collect()]
+
+
+def _files(table, where=None):
+    return [Path(table.url.removeprefix("file://"), one.slice.base.path) for one in table.scan(where).slices]
+
+
+def test_every_type_comes_out_as_it_went_in(spark, tmp_path):
+    data = pa.table({**dict(zip(EVERY_TYPE.column_names, EVERY_TYPE.columns)), **NESTED})
+    table = tablespec.create_table(str(tmp_path), data.schema)
+    table.append(data)
+
+    assert_same_rows(tablespec_spark.read(spark, table).toArrow(), data)
+    # Hidden columns are known to the slice reader alone.
+    hidden = tablespec_spark.read(spark, table, columns=[*data.column_names, "_row_id"])
+    assert_same_rows(hidden.drop("_row_id").toArrow(), data)
+
+
+def test_partition_values_of_every_type_are_handed_over_typed(spark, tmp_path):
+    data = EVERY_TYPE.append_column("id", [[1, 2]])
+    table = tablespec.create_table(str(tmp_path), data.schema, partition_by=EVERY_TYPE.column_names)
+    table.append(data)
+
+    frame = tablespec_spark.read(spark, table)
+
+    assert_same_rows(frame.toArrow(), data)
+    nothing = " and ".join(f"`{name}` is null" for name in EVERY_TYPE.column_names)
+    assert _rows(frame.where(nothing).select("id")) == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "day = date'2024-01-01'",
+        "day > '2024-01-01' and fare is not null",
+        "day is null",
+        "not (city = 'sf')",
+        "city <=> null",
+        "city in ('sf', 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j')",
+        "dayofmonth(day) % 2 = 0",
+        "upper(city) = 'SF' or coalesce(city, 'none') = 'none'",
+        "city like 's%' and id < 3",
+        "city like '%x' or fare = double('NaN')",
+        "id in (1, 5) and fare <= 0",
+        "fare > 2 or day is null",
+        "day = date'2024-01-01' or id = 5",
+        "cast(id as string) = '3'",
+        "id = 1.0",
+    ],
+)
+def test_a_filter_finds_what_spark_finds_without_a_table(spark, trips, where):
+    plain = spark.createDataFrame(_trips(ROWS))
+
+    assert_same_rows(_rows(tablespec_spark.read(spark, trips).where(where)), _rows(plain.where(where)))
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["day = '2024-01-02'", "city in ('sf', null)", "fare > 2", "not starts_with(city, 's')", "fare <=> null", "id != 3"],
+)
+def test_the_filter_of_a_read_means_what_it_means_everywhere(spark, trips, where):
+    frame = tablespec_spark.read(spark, trips, where=where, columns=["fare", "id"])
+
+    assert_same_rows(_rows(frame), trips.scan(where, ["fare", "id"]))
+
+
+@pytest.mark.parametrize("where", ["day = date'2024-01-01' and city = 'sf'", "id = 1", "id < 2 and fare > 1"])
+def test_files_that_a_later_filter_excludes_are_not_touched(spark, tmp_path, where):
+    table = tablespec.create_table(str(tmp_path / "trips"), TRIPS, partition_by=["day", "city"])
+    table.append(_trips(ROWS))
+    frame = tablespec_spark.read(spark, table)
+    for path in _files(table):
+        if path not in _files(table, "id = 1"):
+            path.unlink()
+
+    assert_same_rows(_rows(frame.where(where)), [ROWS[0]])
+
+
+def test_two_filters_on_one_frame_never_influence_each_other(spark, trips):
+    frame = tablespec_spark.read(spark, trips)
+    one, two = frame.where("id = 1"), frame.where("day = date'2024-01-02'")
+
+    assert_same_rows(_rows(one.union(two)), [ROWS[0], ROWS[2], ROWS[4]])
+    assert_same_rows(_rows(one.select("id").join(frame.select("id", "city"), "id")), [(1, "sf")])
+    assert frame.count() == 5
+
+
+def test_partitions_are_pruned_by_what_a_join_finds(spark, trips):
+    days = spark.createDataFrame([(FIRST, "yes"), (SECOND, "no")], "day date, wanted string").where("wanted = 'yes'")
+    frame = tablespec_spark.read(spark, trips)
+
+    assert_same_rows(_rows(frame.join(days, "day").select("id")), [(1,), (2,)])
+
+
+@pytest.fixture
+def thinned(tmp_path):
+    """A table of two files, one with deleted rows."""
+    schema = pa.schema({"id": pa.int64(), "text": pa.string()})
+    table = tablespec.create_table(str(tmp_path / "a b%20#"), schema)
+    table.append(pa.table({"id": range(1000), "text": [f"row {number}" for number in range(1000)]}))
+    table.append(pa.table({"id": range(1000, 1010), "text": ["late"] * 10}))
+    table.delete("id >= 3 and id < 999")
+    return table
+
+
+def test_deleted_rows_do_not_come(spark, thinned):
+    frame = tablespec_spark.read(spark, thinned)
+
+    assert_same_rows(_rows(frame.where("id < 1002")), thinned.scan("id < 1002"))
+    assert_same_rows(_rows(frame.where("text = 'row 4' or text = 'row 999'")), [(999, "row 999")])
+    assert frame.count() == 14
+
+
+def test_read_optimized_leaves_deletions_aside(spark, thinned):
+    frame = tablespec_spark.read_optimized(spark, thinned, where="id < 5")
+
+    assert_same_rows(_rows(frame), [(number, f"row {number}") for number in range(5)])
+
+
+def test_a_frame_stays_on_its_snapshot(spark, thinned):
+    frame = tablespec_spark.read(spark, thinned).cache()
+    assert frame.count() == 14
+
+    thinned.delete("id = 0")
+    thinned.append(pa.table({"id": [7, 8], "text": ["new", "new"]}))
+
+    assert frame.count() == 14
+    assert tablespec_spark.read(spark, thinned).count() == 15
+    assert tablespec_spark.read(spark, thinned, at=2).count() == 1010
+    frame.unpersist()
+
+
+def test_a_view_stays_and_a_following_view_moves_with_the_table(spark, thinned):
+    tablespec_spark.attach(spark, thinned, "still")
+    tablespec_spark.attach(spark, thinned, "moving", follow=True)
+
+    thinned.append(pa.table({"id": [7], "text": ["new"]}))
+    thinned.delete("id = 0")
+
+    assert _rows(spark.sql("SELECT count(*), min(id) FROM still")) == [(14, 0)]
+    assert _rows(spark.sql("SELECT count(*), min(id) FROM moving")) == [(14, 1)]
+    assert _rows(spark.sql("SELECT text FROM moving WHERE id = 7")) == [("new",)]
+
+
+def test_columns_are_found_under_their_physical_names_at_every_level(spark, tmp_path):
+    data = pa.table({"id": pa.array([1, 2]), "day": pa.array([FIRST, None]), **NESTED})
+    mapping = {"delta.columnMapping.mode": "name"}
+    table = tablespec.create_table(str(tmp_path), data.schema, partition_by=["day"], properties=mapping)
+    table.append(data)
+    table.delete("id = 2")
+    frame = tablespec_spark.read(spark, table)
+
+    assert_same_rows(frame.toArrow(), data.slice(0, 1))
+    assert _rows(frame.where("struct.b.c = 'x' and day = date'2024-01-01'").select("struct.a")) == [(1,)]
+
+
+def test_added_and_widened_columns_are_read_from_old_files(spark, tmp_path):
+    old = pa.schema({"i": pa.int32(), "f": pa.float32(), "d": pa.decimal128(4, 2), "day": pa.date32()})
+    new = pa.schema(
+        {"i": pa.int64(), "f": pa.float64(), "d": pa.decimal128(12, 4), "day": pa.timestamp("us"), "more": pa.string()}
+    )
+    table = tablespec.create_table(str(tmp_path), old, properties={"delta.enableTypeWidening": "true"})
+    table.append(pa.Table.from_pylist([{"i": 1, "f": 0.5, "d": Decimal("1.25"), "day": FIRST}], old))
+    row = {"i": 2**40, "f": 0.1, "d": Decimal("1.2345"), "day": datetime(2024, 1, 2, 3), "more": "x"}
+    table.append(pa.Table.from_pylist([row], new), merge_schema=True)
+
+    frame = tablespec_spark.read(spark, table)
+
+    assert_same_rows(frame.toArrow(), table.scan())
+    assert_same_rows(frame.where("i < 5 and d > 1").toArrow(), table.scan("i < 5"))
+
+
+def test_incremental_reads_give_what_is_new(spark, thinned):
+    before = thinned.instant().version
+    thinned.append(pa.table({"id": [7], "text": ["new"]}))
+
+    assert_same_rows(_rows(tablespec_spark.incremental(spark, thinned, before)), [(7, "new")])
+
+
+def test_changes_tell_what_happened_to_rows(spark, thinned):
+    before = thinned.instant().version
+    thinned.delete("id = 999")
+
+    frame = tablespec_spark.changes(spark, thinned, before, columns=["id", "_change_type", "_commit_version"])
+
+    assert_same_rows(_rows(frame), [(999, "delete", before + 1)])
+
+
+def test_a_table_in_the_memory_of_the_driver_is_refused(spark):
+    table = tablespec.create_table("memory://spark/t", TRIPS)
+
+    with pytest.raises(tablespec.TableSpecError, match="executors cannot see it"):
+        tablespec_spark.read(spark, table)
+
+
+def test_what_goes_wrong_while_spark_plans_is_told_in_one_sentence(spark, tmp_path):
+    table = tablespec.create_table(str(tmp_path / "trips"), TRIPS, partition_by=["day", "city"])
+    table.append(_trips(ROWS))
+    table.checkpoint()
+    frame = tablespec_spark.read(spark, tablespec.open_table(table.url))
+    (checkpoint,) = (tmp_path / "trips" / "_delta_log").glob("*.checkpoint.parquet")
+    checkpoint.write_bytes(b"PAR1 damaged PAR1")
+
+    with pytest.raises(Exception, match="checkpoint") as caught:
+        frame.count()
+    assert "Traceback" not in str(caught.value)
+    assert len(str(caught.value).splitlines()) < 5
