@@ -34,7 +34,9 @@ from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
 from tablespec.model.schema import ArrayType, DataType, DecimalType, Field, MapType, Primitive, Schema, StructType
+from tablespec.read.changes import ChangeScan
 from tablespec.read.file_index import At, Filters
+from tablespec.read.incremental import IncrementalScan
 from tablespec.read.scan import Scan
 from tablespec.sql.run import run_statement
 from tablespec.storage.store import Storage
@@ -65,6 +67,7 @@ __all__ = [
     "Catalog",
     "Cdc",
     "ChangeResult",
+    "ChangeScan",
     "Clause",
     "Column",
     "Compare",
@@ -75,6 +78,7 @@ __all__ = [
     "Filters",
     "In",
     "Incremental",
+    "IncrementalScan",
     "Instant",
     "IsNull",
     "Literal",
