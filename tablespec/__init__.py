@@ -29,7 +29,7 @@ from tablespec.expr.nodes import (
     all_of,
     columns_of,
 )
-from tablespec.formats.base import Profile
+from tablespec.formats.base import JudgedSlice, Profile
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
@@ -81,6 +81,7 @@ __all__ = [
     "IncrementalScan",
     "Instant",
     "IsNull",
+    "JudgedSlice",
     "Literal",
     "MapType",
     "Match",
