@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablespec.arrow.cast import EXACT, WIDEST, rounded, zero
+from tablespec.arrow.cast import EXACT, WIDEST, roomy, rounded, zero
 from tablespec.arrow.schema import arrow_type
 from tablespec.expr.value import Function
 from tablespec.model.schema import FLOAT, INTEGRAL, DataType, DecimalType
@@ -66,16 +66,11 @@ def whole_number(function: Function, values: pa.Array, type_: DataType) -> pa.Ar
     if pa.types.is_integer(values.type):
         return values
     kernel = pc.floor if function is Function.FLOOR else pc.ceil
-    return kernel(_roomy(values)).cast(arrow_type(type_))
-
-
-def _roomy(values: pa.Array) -> pa.Array:
-    """Decimals with room for the digits that rounding adds; other numbers as they are."""
-    return values.cast(pa.decimal256(WIDEST, values.type.scale)) if pa.types.is_decimal(values.type) else values
+    return kernel(roomy(values)).cast(arrow_type(type_))
 
 
 def _rounded_digits(values: pa.Array, digits: int) -> pa.Array:
-    return pc.round(_roomy(values), ndigits=digits, round_mode="half_towards_infinity")
+    return pc.round(roomy(values), ndigits=digits, round_mode="half_towards_infinity")
 
 
 def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
@@ -89,20 +84,38 @@ def _modulo(left: float, right: float) -> float:
 
 
 def _decimal(function: Function, left: pa.Array, right: pa.Array, type_: DecimalType) -> pa.Array:
-    if function in _KERNELS and _digits(function, left.type, right.type) <= WIDEST:
-        wide = [array.cast(pa.decimal256(array.type.precision, array.type.scale)) for array in (left, right)]
-        return rounded(_KERNELS[function](*wide), type_)
+    digits = _digits(function, left.type, right.type, type_.scale)
+    if digits is not None and digits < WIDEST:
+        one, two = (array.cast(pa.decimal256(array.type.precision, array.type.scale)) for array in (left, right))
+        divide = function is Function.DIVIDE
+        return rounded(_divided(one, two, type_.scale) if divide else _KERNELS[function](one, two), type_)
     step = Decimal((0, (1,), -type_.scale))
     compute = _EXACT[function]
     return _by_rows(lambda one, two: compute(one, two).quantize(step, context=EXACT), left, right, arrow_type(type_))
 
 
-def _digits(function: Function, left: pa.DataType, right: pa.DataType) -> int:
-    """The digits that Arrow wants for the result."""
+def _digits(function: Function, left: pa.DataType, right: pa.DataType, scale: int) -> int | None:
+    """The digits that Arrow needs for the result; None where it has no such function."""
+    if function is Function.REMAINDER:
+        return None
     if function is Function.MULTIPLY:
         return int(left.precision + right.precision + 1)
+    if function is Function.DIVIDE:
+        return int(left.precision - left.scale + right.scale + _quotient_scale(left, right, scale))
     whole = max(left.precision - left.scale, right.precision - right.scale)
     return int(whole + max(left.scale, right.scale) + 1)
+
+
+def _quotient_scale(left: pa.DataType, right: pa.DataType, scale: int) -> int:
+    """How many digits after the point a quotient needs: Arrow cuts off the rest, and the next one tells how to round."""
+    return int(max(4, scale + 1, left.scale + right.precision - right.scale + 1))
+
+
+def _divided(left: pa.Array, right: pa.Array, scale: int) -> pa.Array:
+    """The quotient with more digits after the point than `scale`; zeros after the dividend make Arrow give them."""
+    given = left.type.scale + right.type.precision - right.type.scale + 1
+    zeros = max(scale + 1 - given, 0)
+    return pc.divide(left.cast(pa.decimal256(left.type.precision + zeros, left.type.scale + zeros)), right)
 
 
 def _by_rows(

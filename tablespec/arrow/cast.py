@@ -32,6 +32,7 @@ EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 """Decimals of any column type are added, multiplied and divided without losing a digit that counts."""
 WIDEST = 76
 """The digits of Arrow's widest decimals."""
+_PLAIN_SCALE = 6
 
 
 def cast_array(array: pa.Array, type_: DataType) -> pa.Array:
@@ -56,7 +57,7 @@ def cast_array(array: pa.Array, type_: DataType) -> pa.Array:
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.int8())
     if type_ in INTEGRAL:
-        return (array if pa.types.is_integer(array.type) else pc.trunc(array)).cast(wanted)
+        return (array if pa.types.is_integer(array.type) else pc.trunc(roomy(array))).cast(wanted)
     if isinstance(type_, DecimalType):
         return _to_decimal(array, type_)
     return _to_floating(array, wanted) if type_ in (FLOAT, DOUBLE) else array.cast(wanted)
@@ -65,10 +66,13 @@ def cast_array(array: pa.Array, type_: DataType) -> pa.Array:
 def rounded(array: pa.Array, type_: DecimalType) -> pa.Array:
     """Decimals as others, with halves rounded away from zero; raises ValueError for those with too many digits."""
     if array.type.scale > type_.scale:
-        # Rounding 9.99 needs one more digit.
-        wide = array.cast(pa.decimal256(WIDEST, array.type.scale))
-        array = pc.round(wide, ndigits=type_.scale, round_mode="half_towards_infinity")
+        array = pc.round(roomy(array), ndigits=type_.scale, round_mode="half_towards_infinity")
     return array.cast(arrow_type(type_))
+
+
+def roomy(array: pa.Array) -> pa.Array:
+    """Decimals with room for the digits that rounding adds, as in 9.99; other numbers as they are."""
+    return array.cast(pa.decimal256(WIDEST, array.type.scale)) if pa.types.is_decimal(array.type) else array
 
 
 def zero(arrow: pa.DataType) -> pa.Scalar:
@@ -84,7 +88,7 @@ def each_distinct(array: pa.Array, change: Callable[[Scalar], Scalar], wanted: p
 
 
 def _to_string(array: pa.Array) -> pa.Array:
-    if pa.types.is_decimal(array.type):
+    if pa.types.is_decimal(array.type) and array.type.scale > _PLAIN_SCALE:
         # Arrow would write small ones with an exponent.
         return each_distinct(array, lambda value: format(value, "f"), pa.string())
     return spark_text(array)

@@ -63,6 +63,8 @@ def bind_value(
     if isinstance(value, str):
         value = parse_value(value)
     unbound = value if isinstance(value, Column | Literal | Call | Cast | Case) else Literal(value)
+    if isinstance(unbound, Literal) and target is not None:
+        return _assigned(unbound, target, column)
     bound = _bound(unbound, schema, qualifiers)
     return bound if target is None else _assigned(bound, target, column)
 
@@ -253,6 +255,8 @@ def _whole_constant(function: Function, arguments: tuple[Value, ...], index: int
 
 def _chosen(function: Function, arguments: tuple[Value, ...]) -> Value:
     type_, values = _alike(function.value, arguments)
+    if type_ == VOID:
+        return values[0]
     if function is not Function.COALESCE and (not isinstance(type_, Primitive | DecimalType) or type_ == VARIANT):
         raise _mismatch(values[0], _spoken(function))
     return Call(function, values, type_)
@@ -260,9 +264,10 @@ def _chosen(function: Function, arguments: tuple[Value, ...]) -> Value:
 
 def _nullif(function: Function, arguments: tuple[Value, ...]) -> Value:
     type_, (value, other) = type_of(arguments[0]), arguments
-    _chosen(function, arguments)
+    if _chosen(function, arguments).type == VOID or type_ == VOID:
+        return value
     # A constant is compared as a value of the other's type; anything else as it is.
-    return Call(function, (value, _as(other, type_) if _follows(other, type_) else other), type_)
+    return Call(function, (value, _as(other, type_) if _follows(other, type_) or other.type == VOID else other), type_)
 
 
 def _spoken(function: Function) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from sqlglot import exp
 
 from tablespec.errors import InvalidPredicateError, UnsupportedOperatorError
@@ -122,14 +124,15 @@ def _value(node: exp.Expr, text: str) -> Value:
 
 
 def _negated(node: exp.Neg, text: str) -> Value:
-    match node.this.unnest():
-        case exp.Literal() | exp.Neg() as inner if not isinstance(_value(inner, text), Call):
-            value = _value(inner, text)
-            if isinstance(value, Literal) and isinstance(value.value, float):
-                return Literal(-value.value)
-            return Literal(read_constant(node, text))
-        case inner:
-            return Call(Function.NEGATE, (_value(inner, text),))
+    inner = _value(node.this, text)
+    match inner:
+        case Literal(int() | float() as value) if not isinstance(value, bool):
+            return Literal(-value)
+        case Literal(Decimal() as value):
+            # The unary minus of a decimal rounds to 28 digits.
+            return Literal(value.copy_negate())
+        case _:
+            return Call(Function.NEGATE, (inner,))
 
 
 def _joined(node: exp.DPipe, text: str) -> tuple[Value, ...]:
