@@ -14,7 +14,7 @@ import tablespec
 from tablespec.errors import CorruptLogError, InstantNotFoundError, MissingLogError
 from tablespec.formats.delta.checkpoint import add_batches, removes
 from tablespec.storage.store import Storage
-from tests.handmade import checkpoint_file, commit_file
+from tests.handmade import add, checkpoint_file, commit, commit_file
 from tests.rows import assert_same_rows
 from tests.unit.formats.delta.checkpoints import (
     ADD,
@@ -22,6 +22,7 @@ from tests.unit.formats.delta.checkpoints import (
     PARSED,
     ROWS,
     VERSION,
+    C,
     Row,
     classic,
     data,
@@ -152,7 +153,7 @@ def test_a_bound_that_is_not_a_number_bounds_nothing(folder, low, high):
     adds = {one["add"]["path"]: parsed(one["add"]) for one in file_actions(folder) if "add" in one}
     adds["d.parquet"]["stats_parsed"]["minValues"]["x"] = low
     adds["d.parquet"]["stats_parsed"]["maxValues"]["x"] = high
-    everything = [*table_actions(folder), *({"add": add} for add in adds.values())]
+    everything = [*table_actions(folder), *({"add": one} for one in adds.values())]
     write_parquet(checkpoint_file(folder, VERSION), everything, {**ADD, **PARSED})
     without_commits(folder)
 
@@ -274,6 +275,23 @@ def test_a_checkpoint_is_preferred_to_the_commits_up_to_it(folder):
         tablespec.open_table(str(folder)).scan(at=2)
 
 
+@pytest.mark.parametrize("followed", [False, True], ids=["opened anew", "followed"])
+def test_a_new_checkpoint_is_preferred_to_a_commit_that_does_not_add_up(folder, followed):
+    for version in (5, 6):
+        commit_file(folder, version).unlink()
+    table = tablespec.open_table(str(folder))
+    assert_same_rows(table.scan(), ROWS[VERSION])
+
+    # As Trino rewrites a file with a deletion vector: the remove does not name the vector, and a checkpoint follows.
+    values = {"partitionValues": {"p": None, "n": "2"}}
+    rewritten = add(folder, "g.parquet", data(C[:1]), **values)
+    commit(folder, 5, {"remove": {"path": "c.parquet", "dataChange": False, "deletionTimestamp": 1}}, rewritten)
+    others = [one for one in file_actions(folder) if one.get("add", {}).get("path") != "c.parquet"]
+    write_parquet(checkpoint_file(folder, 5), [*table_actions(folder), *others, rewritten])
+
+    assert_same_rows((table if followed else tablespec.open_table(str(folder))).scan(), ROWS[VERSION])
+
+
 # --- logs without a checkpoint ----------------------------------------------------------------------------------------
 
 
@@ -322,7 +340,7 @@ def test_all_adds_and_tombstones_can_be_had(folder, write):
     write(folder)
     storage, path = Storage.at(str(folder)), f"_delta_log/{checkpoint_file(folder, VERSION).name}"
 
-    adds = [add for batch in add_batches(storage, path) for add in batch.to_pylist()]
+    adds = [one for batch in add_batches(storage, path) for one in batch.to_pylist()]
 
-    assert [add["path"] for add in adds] == ["a.parquet", "b.parquet", "c.parquet", "d.parquet"]
+    assert [one["path"] for one in adds] == ["a.parquet", "b.parquet", "c.parquet", "d.parquet"]
     assert [(one.path, one.deletion_timestamp) for one in removes(storage, path)] == [("e.parquet", 1)]
