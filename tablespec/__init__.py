@@ -29,7 +29,9 @@ from tablespec.expr.nodes import (
     all_of,
     columns_of,
 )
-from tablespec.formats.base import JudgedSlice, Profile
+from tablespec.formats.base import JudgedSlice, NewFile, Profile
+from tablespec.maintain.rewrite import RewriteResult
+from tablespec.maintain.skip import COOLDOWN
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
@@ -54,9 +56,11 @@ from tablespec.write.clauses import (
 from tablespec.write.merge_plan import Clause
 from tablespec.write.replace_where import ReplaceOptions
 from tablespec.write.row_change import ChangeResult, Strategy
+from tablespec.write.rows import RowWriter
 from tablespec.write.update import Assignments
 
 __all__ = [
+    "COOLDOWN",
     "And",
     "Appended",
     "ArrayType",
@@ -85,6 +89,7 @@ __all__ = [
     "Literal",
     "MapType",
     "Match",
+    "NewFile",
     "Not",
     "Op",
     "Operand",
@@ -98,6 +103,8 @@ __all__ = [
     "ReadingMode",
     "ReplaceOptions",
     "Retries",
+    "RewriteResult",
+    "RowWriter",
     "Scalar",
     "Scan",
     "Schema",

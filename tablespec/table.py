@@ -41,6 +41,7 @@ from tablespec.write.replace_where import (
     replacements,
 )
 from tablespec.write.row_change import ChangeResult, Strategy
+from tablespec.write.rows import NewRows
 from tablespec.write.runner import Runner, Threads
 from tablespec.write.update import Assignments, update
 from tablespec.write.upsert import upsert
@@ -132,14 +133,14 @@ class Table:
 
     def append(
         self,
-        data: ArrowStream,
+        data: NewRows,
         *,
         merge_schema: bool = False,
         transaction: tuple[str, int] | None = None,
         auto_upgrade: bool = True,
         retries: Retries = Retries(),
     ) -> Appended:
-        """Add the rows of anything that speaks Arrow."""
+        """Add the rows of anything that speaks Arrow, or that an engine holds."""
         return append(
             self._allowed(Privilege.INSERT),
             data,
@@ -219,7 +220,7 @@ class Table:
     def replace_where(
         self,
         predicate: Predicate | str | Sequence[Replacement],
-        data: ArrowStream | None = None,
+        data: NewRows | None = None,
         *,
         data_columns: bool = False,
         allow_full_table: bool = False,

@@ -3,5 +3,20 @@
 from __future__ import annotations
 
 from tablespec_spark.scan import attach, changes, incremental, read, read_optimized
+from tablespec_spark.write import append, cluster, compact, delete, merge, replace_where, update, upsert
 
-__all__ = ["attach", "changes", "incremental", "read", "read_optimized"]
+__all__ = [
+    "append",
+    "attach",
+    "changes",
+    "cluster",
+    "compact",
+    "delete",
+    "incremental",
+    "merge",
+    "read",
+    "read_optimized",
+    "replace_where",
+    "update",
+    "upsert",
+]

@@ -26,7 +26,7 @@ class ReadsRows(Protocol):
 
 def task_rows(spark: SparkSession, tasks: Sequence[ReadsRows], schema: Schema, table: str) -> DataFrame:
     """The rows of tasks that read themselves, in Arrow batches on executors; a task is never cut."""
-    _check_store(table)
+    check_reachable(table)
     if any("variant" in str(field.type) for field in schema):
         raise UnsupportedTableError(table, "variants where Spark's own reader cannot be used", "choose other columns")
     pickled = [(pickle.dumps(task),) for task in tasks]
@@ -40,7 +40,8 @@ def _read_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from pickle.loads(pickled.as_py()).read()
 
 
-def _check_store(table: str) -> None:
+def check_reachable(table: str) -> None:
+    """Raise where executors cannot get at the files of a table."""
     if table.startswith("memory://"):
         raise UnsupportedTableError(
             table, "the memory of this process", "executors cannot see it: write to a real store"

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import attrs
-import pyarrow as pa
 
-from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import CorruptLogError, ReadOnlyFormatError, StorageError, TableSpecError
 from tablespec.formats.base import Change, NewFile, TableFormat, TableState, WritableFormat
 from tablespec.model.instant import Instant
-from tablespec.model.schema import Schema
 from tablespec.txn.transaction import Retries, commit, new_operation_id
-from tablespec.write.check import constraints, verified
-from tablespec.write.data_file import Buffers, write_files
-from tablespec.write.fit import as_stored, fit, fitted
+from tablespec.write.check import constraints
+from tablespec.write.data_file import Buffers
+from tablespec.write.fit import fit
+from tablespec.write.rows import NewRows, RowWriter, new_rows
 
 
 @attrs.frozen(kw_only=True)
@@ -30,7 +26,7 @@ class Appended:
 
 def append(
     format_: TableFormat,
-    data: ArrowStream,
+    data: NewRows,
     *,
     merge_schema: bool = False,
     transaction: tuple[str, int] | None = None,
@@ -38,7 +34,7 @@ def append(
     retries: Retries = Retries(),
     buffers: Buffers = Buffers(),
 ) -> Appended:
-    """Write the rows of `data` in a stream and commit them; after an error the table is as it was.
+    """Write the rows of `data`, in a stream or where an engine holds them, and commit them; after an error the table is as it was.
 
     `transaction` (application, number) is recorded with the rows. Data without rows makes a commit of its own only when it
     changes the schema or records a transaction; otherwise the newest instant is given back.
@@ -46,14 +42,14 @@ def append(
     target = writable(format_, "append")
     state = target.latest()
     target.check_writable(state, "append")
-    batches = record_batches(data)
-    found = fit(batches.schema, state.schema, target.storage.url, state.partition_columns, merge_schema=merge_schema)
+    incoming = new_rows(data)
+    found = fit(
+        incoming.arrow_schema, state.schema, target.storage.url, state.partition_columns, merge_schema=merge_schema
+    )
     schema = target.grown(state, found.schema)
     rules = constraints(target.storage.url, schema, state.constraints)
     layout = target.write_layout(state, schema)
-    files = write_files(
-        target.storage, layout, verified(_rows(batches, schema, state.partition_columns), rules), buffers
-    )
+    files = incoming.write(RowWriter(storage=target.storage, layout=layout, rules=rules, buffers=buffers))
     rows = sum(file.stats.rows for file in files)
     if not files and not found.changed and transaction is None:
         return Appended(instant=state.instant, rows=0, files=0, bytes=0)
@@ -70,12 +66,6 @@ def append(
     )
     instant = commit_files(target, change, state, retries)
     return Appended(instant=instant, rows=rows, files=len(files), bytes=size)
-
-
-def _rows(
-    batches: pa.RecordBatchReader, schema: Schema, partition_columns: tuple[str, ...]
-) -> Iterator[pa.RecordBatch]:
-    return (as_stored(batch, partition_columns) for batch in fitted(batches, schema))
 
 
 def writable(format_: TableFormat, operation: str) -> WritableFormat:

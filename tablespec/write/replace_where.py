@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import attrs
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tablespec.arrow.evaluate import matching
 from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import (
     FullTableChangeError,
     NonPartitionedTableError,
     PartitionColumnNotFoundError,
-    ReplaceWhereMismatchError,
 )
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Column, Compare, In, Literal, Op, Or, Predicate, Scalar, all_of, columns_of
@@ -25,15 +22,14 @@ from tablespec.formats.base import NewFile, TableFormat
 from tablespec.model.schema import Schema
 from tablespec.txn.transaction import Retries
 from tablespec.write.append import discard
-from tablespec.write.check import verified
-from tablespec.write.data_file import write_files
 from tablespec.write.delete import all_matching, delete_tasks, find_deleted
-from tablespec.write.fit import as_stored, fit, fitted
+from tablespec.write.fit import fit
 from tablespec.write.merge_sink import joined
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, Strategy, abort, begin, finish, run_all
+from tablespec.write.rows import NewRows, RowWriter, new_rows
 from tablespec.write.runner import Runner, Threads
 
-Replacement = tuple[Predicate | str, ArrowStream]
+Replacement = tuple[Predicate | str, NewRows]
 
 
 @attrs.frozen(kw_only=True)
@@ -87,7 +83,7 @@ def replace_where(
     return finish(handle, fragments, record, runner=options.runner, retries=options.retries)
 
 
-def replacements(predicate: Predicate | str | Sequence[Replacement], data: ArrowStream | None) -> Sequence[Replacement]:
+def replacements(predicate: Predicate | str | Sequence[Replacement], data: NewRows | None) -> Sequence[Replacement]:
     """One predicate with its data, or a sequence of such pairs, as pairs; without data the rows only go."""
     if isinstance(predicate, Sequence) and not isinstance(predicate, str):
         return predicate
@@ -156,27 +152,14 @@ def _checked(format_: TableFormat, predicate: Predicate | str, options: ReplaceO
     return bound
 
 
-def _written(handle: ChangeHandle, schema: Schema, predicate: Predicate, data: ArrowStream) -> tuple[NewFile, ...]:
-    batches = record_batches(data)
-    url = handle.target.storage.url
-    if not len(batches.schema):
+def _written(handle: ChangeHandle, schema: Schema, predicate: Predicate, data: NewRows) -> tuple[NewFile, ...]:
+    incoming, target = new_rows(data), handle.target
+    if not len(incoming.arrow_schema):
         return ()
-    fit(batches.schema, schema, url, handle.state.partition_columns, merge_schema=False)
-    satisfying = _satisfying(fitted(batches, schema), predicate, handle.state.partition_columns, url)
-    rows = verified(satisfying, handle.target.rules)
-    return write_files(handle.target.storage, handle.target.write, rows)
-
-
-def _satisfying(
-    batches: Iterator[pa.RecordBatch], predicate: Predicate, partitions: tuple[str, ...], url: str
-) -> Iterator[pa.RecordBatch]:
-    for given in batches:
-        batch = as_stored(given, partitions)
-        held = matching(predicate, batch)
-        if not pc.all(held).as_py():
-            row = batch.slice(pc.index(held, False).as_py(), 1).to_pylist()[0]
-            raise ReplaceWhereMismatchError(url, render(predicate), str(row))
-        yield batch
+    fit(incoming.arrow_schema, schema, target.storage.url, handle.state.partition_columns, merge_schema=False)
+    return incoming.write(
+        RowWriter(storage=target.storage, layout=target.write, rules=target.rules, predicate=predicate)
+    )
 
 
 def _dry(handle: ChangeHandle, rows: int, partly: int) -> ChangeResult:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import tablespec_spark
 
 import tablespec
-import tablespec_spark
 from tests.rows import assert_same_rows
 
 pytestmark = pytest.mark.spark
@@ -120,7 +120,14 @@ def test_a_filter_finds_what_spark_finds_without_a_table(spark, trips, where):
 
 @pytest.mark.parametrize(
     "where",
-    ["day = '2024-01-02'", "city in ('sf', null)", "fare > 2", "not starts_with(city, 's')", "fare <=> null", "id != 3"],
+    [
+        "day = '2024-01-02'",
+        "city in ('sf', null)",
+        "fare > 2",
+        "not starts_with(city, 's')",
+        "fare <=> null",
+        "id != 3",
+    ],
 )
 def test_the_filter_of_a_read_means_what_it_means_everywhere(spark, trips, where):
     frame = tablespec_spark.read(spark, trips, where=where, columns=["fare", "id"])

@@ -1,0 +1,82 @@
+"""New rows on their way into files, in this process or wherever an engine holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablespec.arrow.evaluate import matching
+from tablespec.arrow.stream import ArrowStream, record_batches
+from tablespec.errors import ReplaceWhereMismatchError
+from tablespec.expr.nodes import TRUE, Predicate
+from tablespec.expr.render import render
+from tablespec.formats.base import NewFile, WriteLayout
+from tablespec.storage.store import Storage
+from tablespec.write.check import Constraints, verified
+from tablespec.write.data_file import Buffers, write_files
+from tablespec.write.fit import as_stored, fitted
+
+
+@attrs.frozen(kw_only=True)
+class RowWriter:
+    """Writes rows into new files that nobody can see yet; plain data that travels to workers.
+
+    Every row must satisfy the constraints, and the predicate must be true for it.
+    """
+
+    storage: Storage
+    layout: WriteLayout
+    rules: Constraints
+    predicate: Predicate = TRUE
+    buffers: Buffers = Buffers()
+
+    def write(self, batches: pa.RecordBatchReader) -> tuple[NewFile, ...]:
+        """The files that hold the rows now; when anything fails, no file is left behind."""
+        rows = (as_stored(batch, self.layout.partition_columns) for batch in fitted(batches, self.layout.schema))
+        return write_files(self.storage, self.layout, verified(self._satisfying(rows), self.rules), self.buffers)
+
+    def _satisfying(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if self.predicate != TRUE:
+                held = matching(self.predicate, batch)
+                if not pc.all(held).as_py():
+                    row = batch.slice(pc.index(held, False).as_py(), 1).to_pylist()[0]
+                    raise ReplaceWhereMismatchError(self.storage.url, render(self.predicate), str(row))
+            yield batch
+
+
+@runtime_checkable
+class SpreadRows(Protocol):
+    """Rows that an engine holds in many places and writes there; `write` tells the files of all of them."""
+
+    @property
+    def arrow_schema(self) -> pa.Schema: ...
+    def write(self, writer: RowWriter) -> tuple[NewFile, ...]: ...
+
+
+@attrs.frozen(eq=False)
+class LocalRows:
+    """Rows that come to this process as a stream."""
+
+    batches: pa.RecordBatchReader
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return self.batches.schema
+
+    def write(self, writer: RowWriter) -> tuple[NewFile, ...]:
+        """The files that hold the rows now."""
+        return writer.write(self.batches)
+
+
+NewRows = ArrowStream | SpreadRows
+
+
+def new_rows(data: NewRows) -> SpreadRows:
+    """Rows of any kind as rows that can be written where they are."""
+    return data if isinstance(data, SpreadRows) else LocalRows(record_batches(data))
