@@ -29,6 +29,8 @@ ROWS = pa.table({"id": [1, 2, 3], "city": ["sf", "sf", "la"]})
 VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
     "scan": (lambda table: table.scan(), {"SELECT"}),
     "read_optimized": (lambda table: table.read_optimized(), {"SELECT"}),
+    "incremental": (lambda table: table.incremental(0), {"SELECT"}),
+    "changes": (lambda table: table.changes(0), {"SELECT"}),
     "file_index": (lambda table: table.file_index, {"SELECT"}),
     "slice_reader": (lambda table: table.slice_reader(), {"SELECT"}),
     "incremental": (lambda table: table.incremental(0), {"SELECT"}),
