@@ -40,7 +40,7 @@ def replace_where(
 ) -> ChangeResult:
     """Replace the rows under a predicate in one commit."""
     return table.replace_where(
-        _predicate(table, predicate),
+        exact_predicate(predicate, table.schema) if isinstance(predicate, pl.Expr) else predicate,
         _stream(data),
         data_columns=data_columns,
         allow_full_table=allow_full_table,
@@ -57,7 +57,7 @@ def delete(
 ) -> ChangeResult:
     """Delete the rows for which the predicate is true."""
     return table.delete(
-        None if predicate is None else _predicate(table, predicate),
+        _predicate(table, predicate),
         allow_full_table=allow_full_table,
         strategy=strategy,
     )
@@ -74,7 +74,7 @@ def update(
     """Set columns of the rows for which the predicate is true."""
     return table.update(
         values,
-        None if predicate is None else _predicate(table, predicate),
+        _predicate(table, predicate),
         allow_full_table=allow_full_table,
         strategy=strategy,
     )
@@ -102,7 +102,7 @@ def upsert(
     return table.upsert(_stream(data), order_by=order_by, strategy=strategy)
 
 
-def _predicate(table: Table, condition: Condition) -> Predicate | str:
+def _predicate(table: Table, condition: Condition | None) -> Predicate | str | None:
     return exact_predicate(condition, table.schema) if isinstance(condition, pl.Expr) else condition
 
 

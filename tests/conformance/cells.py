@@ -1,0 +1,33 @@
+"""What every engine is asked, and the cells that are red."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance.engines import ENGINES, MODES, VERBS
+from tests.conformance.tables import SAMPLES
+
+READING = [f"{format_}: {name}" for format_, samples in SAMPLES.items() for name in samples]
+SHAPES = ["projection", "filters", "limit", "time travel"]
+CAPABILITIES = {
+    "Tables": READING,
+    "Queries": SHAPES,
+    "Reading modes": list(MODES),
+    "Changes of rows": list(VERBS),
+}
+# (engine, capability): why it does not work there.
+RED: dict[tuple[str, str], str] = {}
+
+
+def cells(section: str) -> list[object]:
+    """Every engine with every capability of a section, as parameters of a test; red ones are expected to fail."""
+    return [
+        pytest.param(engine, capability, id=f"{engine}-{capability}", marks=_marks(engine, capability))
+        for capability in CAPABILITIES[section]
+        for engine in ENGINES
+    ]
+
+
+def _marks(engine: str, capability: str) -> list[pytest.MarkDecorator]:
+    reason = RED.get((engine, capability))
+    return [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)]

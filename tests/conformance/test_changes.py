@@ -1,0 +1,91 @@
+"""Every engine changes tables by every verb, and what one wrote the others read."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import tablespec
+from tablespec import when_matched_delete, when_matched_update, when_not_matched_insert
+from tests.conformance.cells import cells
+from tests.conformance.engines import ENGINES, started
+from tests.rows import assert_same_rows
+
+SCHEMA = pa.schema({"id": pa.int64(), "city": pa.string(), "fare": pa.float64()})
+NEW = pa.table([pa.array([2, 4]), pa.array(["la", "la"]), pa.array([20.5, 40.0])], schema=SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path) -> tablespec.Table:
+    """Three trips in two cities; version 1 wrote them."""
+    properties = {"delta.enableChangeDataFeed": "true"}
+    made = tablespec.create_table(
+        str(tmp_path / "trips"), SCHEMA, partition_by=["city"], key=["id"], properties=properties
+    )
+    made.append(
+        pa.table([pa.array([1, 2, 3]), pa.array(["sf", "la", "sf"]), pa.array([10.0, 20.0, None])], schema=SCHEMA)
+    )
+    return made
+
+
+WRITES = {
+    "append": ((NEW,), [(1, "sf", 10.0), (2, "la", 20.0), (3, "sf", None), (2, "la", 20.5), (4, "la", 40.0)]),
+    "replace_where": (("city = 'la'", NEW), [(1, "sf", 10.0), (3, "sf", None), (2, "la", 20.5), (4, "la", 40.0)]),
+    "delete": (("fare < 15",), [(2, "la", 20.0), (3, "sf", None)]),
+    "update": (({"fare": "fare + 1"}, "city = 'sf'"), [(1, "sf", 11.0), (2, "la", 20.0), (3, "sf", None)]),
+    "merge": (
+        (NEW, "t.id = s.id", when_matched_delete("s.fare > 100"), when_matched_update(), when_not_matched_insert()),
+        [(1, "sf", 10.0), (2, "la", 20.5), (3, "sf", None), (4, "la", 40.0)],
+    ),
+    "upsert": ((NEW,), [(1, "sf", 10.0), (2, "la", 20.5), (3, "sf", None), (4, "la", 40.0)]),
+}
+
+
+@pytest.mark.parametrize(("engine", "capability"), cells("Changes of rows"))
+def test_what_one_engine_writes_every_engine_reads(engine, capability, table):
+    arguments, rows = WRITES[capability]
+
+    with started(engine) as running:
+        running.write(capability, table, *arguments)
+
+    for reader in ENGINES:
+        with started(reader) as other:
+            assert_same_rows(other.read("scan", table), rows)
+
+
+@pytest.mark.parametrize(("engine", "capability"), cells("Reading modes"))
+def test_an_engine_reads_in_every_mode(engine, capability, table):
+    table.delete("id = 2")
+    table.append(pa.table([pa.array([4]), pa.array(["la"]), pa.array([40.0])], schema=SCHEMA))
+
+    with started(engine) as running:
+        match capability:
+            case "scan":
+                assert_same_rows(running.read("scan", table), [(1, "sf", 10.0), (3, "sf", None), (4, "la", 40.0)])
+            case "read_optimized":
+                found = running.read("read_optimized", table, where="city = 'sf'", columns=["id"])
+                assert_same_rows(found, [(1,), (3,)])
+            case "incremental":
+                assert_same_rows(running.read("incremental", table, after=1), [(4, "la", 40.0)])
+                assert_same_rows(running.read("incremental", table, after=1, where="id < 4", columns=["id"]), [])
+            case "changes":
+                found = running.read("changes", table, after=1, columns=["id", "_change_type", "_commit_version"])
+                assert_same_rows(found, [(2, "delete", 2), (4, "insert", 3)])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_read_optimized_leaves_deletions_aside(engine, table):
+    table.append(pa.table([pa.array([5, 6]), pa.array(["ny", "ny"]), pa.array([1.0, 2.0])], schema=SCHEMA))
+    table.delete("id = 5")
+
+    with started(engine) as running:
+        assert_same_rows(running.read("read_optimized", table, where="city = 'ny'", columns=["id"]), [(5,), (6,)])
+        assert_same_rows(running.read("scan", table, where="city = 'ny'", columns=["id"]), [(6,)])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_of_wrong_types_are_refused_and_nothing_is_written(engine, table):
+    with started(engine) as running, pytest.raises(tablespec.TableSpecError):
+        running.write("append", table, pa.table({"id": ["x"], "city": ["sf"], "fare": [1.0]}))
+
+    assert table.timeline.latest().version == 1
