@@ -39,9 +39,24 @@ class FileRelation:
     listing: Callable[[str], bytes]
 
 
-def is_classic(spark: SparkSession) -> bool:
-    """Whether the session has a JVM beside it, and not a Spark Connect server somewhere."""
-    return not type(spark).__module__.startswith("pyspark.sql.connect")
+@attrs.define
+class ConnectSessionError(TableSpecError):
+    """The session has no JVM beside it that could be asked for anything."""
+
+    session: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.session} is a session of Spark Connect, whose planner cannot be reached; "
+            "use a classic session, made without remote()"
+        )
+
+
+def require_classic(spark: SparkSession) -> None:
+    """Raise for a session of Spark Connect."""
+    kind = type(spark)
+    if kind.__module__.startswith("pyspark.sql.connect"):
+        raise ConnectSessionError(f"{kind.__module__}.{kind.__qualname__}")
 
 
 def file_relation(spark: SparkSession, relation: FileRelation) -> DataFrame:
@@ -132,6 +147,7 @@ def _session(spark: SparkSession) -> Any:
 
 
 def _jvm(spark: SparkSession) -> Any:
+    require_classic(spark)
     gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # pyspark has no types for its gateway
     return gateway.jvm

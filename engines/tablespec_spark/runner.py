@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tablespec import Schema, TableSpecError, UnsupportedTableError
-from tablespec_spark.jvm import map_in_arrow
+from tablespec_spark.jvm import map_in_arrow, require_classic
 from tablespec_spark.schema import spark_schema
 
 Task = TypeVar("Task")
@@ -29,6 +29,7 @@ def task_rows(spark: SparkSession, tasks: Sequence[ReadsRows], schema: Schema, t
     check_reachable(table)
     if any("variant" in str(field.type) for field in schema):
         raise UnsupportedTableError(table, "variants where Spark's own reader cannot be used", "choose other columns")
+    require_classic(spark)
     pickled = [(pickle.dumps(task),) for task in tasks]
     rows = spark.sparkContext.parallelize(pickled, max(1, len(pickled)))
     return map_in_arrow(spark.createDataFrame(rows, "task binary"), _read_all, spark_schema(schema))
@@ -58,6 +59,7 @@ class Executors:
         """The results in the order of the tasks; of a task that was tried again only the attempt that Spark counts."""
         if not tasks:
             return
+        require_classic(self.spark)
         spread = self.spark.sparkContext.parallelize(list(tasks), len(tasks))
         for outcome in spread.map(_Attempt(function)).collect():
             if isinstance(outcome, TableSpecError):

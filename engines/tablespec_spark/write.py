@@ -30,7 +30,7 @@ from tablespec import (
     Table,
     TableSpecError,
 )
-from tablespec_spark.jvm import map_in_arrow
+from tablespec_spark.jvm import map_in_arrow, require_classic
 from tablespec_spark.runner import Executors, check_reachable
 
 _OUTCOME = "outcome"
@@ -212,6 +212,7 @@ class FrameRows:
 
     def write(self, writer: RowWriter) -> tuple[NewFile, ...]:
         """The files that hold the rows now; when a part fails, what the others wrote is removed."""
+        require_classic(self.frame.sparkSession)
         told = map_in_arrow(self.frame, _Part(writer), StructType().add(_OUTCOME, BinaryType())).collect()
         outcomes = [pickle.loads(row[_OUTCOME]) for row in told]
         files = tuple(file for outcome in outcomes if isinstance(outcome, tuple) for file in outcome)
