@@ -152,6 +152,8 @@ def _type_of(arrow: pa.DataType, path: str) -> DataType:
 
 def _nested_type_of(arrow: pa.DataType, path: str) -> DataType:
     if pa.types.is_struct(arrow):
+        if not arrow.num_fields:
+            raise UnsupportedTypeError(path, str(arrow), "a struct needs at least one member")
         members = [arrow.field(index) for index in range(arrow.num_fields)]
         return StructType(tuple(_field_of(member, f"{path}.{member.name}") for member in members))
     if pa.types.is_map(arrow):

@@ -132,7 +132,7 @@ def test_columns_may_be_given_as_arrow_or_as_a_schema(tmp_path, schema):
     assert table.schema == Schema((Field(name="id", type=LONG), Field(name="city", type=STRING)))
 
 
-@pytest.mark.parametrize("kind", [pa.time32("s"), pa.duration("s"), pa.decimal256(50, 2)], ids=str)
+@pytest.mark.parametrize("kind", [pa.time32("s"), pa.duration("s"), pa.decimal256(50, 2), pa.struct([])], ids=str)
 def test_types_that_tables_cannot_hold_are_named(tmp_path, kind):
     with pytest.raises(UnsupportedTypeError, match="column x has the type"):
         tablespec.create_table(f"{tmp_path}/table", pa.schema([("x", kind)]))

@@ -6,6 +6,7 @@ import enum
 import functools
 import math
 import operator
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -28,6 +29,9 @@ _V = TypeVar("_V")
 PREFIX_CHARACTERS = 32
 # The greatest character: put behind a prefix it sorts after every string that goes on with another one.
 TIE_BREAKER = "\U0010ffff"
+
+# Names that the quick decoder cannot look for.
+_UNDECODABLE = re.compile(r'[\x00-\x1f"\\]')
 
 # Types with bounds in statistics; the others only have a null count.
 _BOUNDED = frozenset(
@@ -78,6 +82,8 @@ def parse_stats(texts: pa.Array, leaves: Sequence[Leaf], table: str, parts: Part
     wanted = stats_type(leaves, parts)
     if texts.null_count == len(texts):
         return pa.nulls(len(texts), wanted)
+    if any(_UNDECODABLE.search(name) for leaf in leaves for name in leaf.path):
+        return _parse_one_by_one(texts.to_pylist(), leaves, wanted, table)
     decode = _decoder(tuple(leaves), parts).decode
     values = pc.fill_null(texts, "{}").to_pylist()
     try:

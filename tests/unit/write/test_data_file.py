@@ -306,6 +306,59 @@ def test_files_know_their_columns_by_name_and_hold_no_partition_values(tmp_path)
     assert file.schema_arrow.metadata is None
 
 
+ODD_NAMES = [
+    "a b",
+    "c,d",
+    "e;f",
+    "g{h}",
+    "k=l",
+    "m\nn",
+    "q`r",
+    "s'",
+    't"',
+    "u\\v",
+    "ü",
+    "add",
+    "1",
+    ".x",
+    "x.y",
+    "%41",
+    "/",
+]
+
+
+@pytest.mark.parametrize("checkpointed", [False, True], ids=["log", "checkpoint"])
+def test_columns_may_have_odd_names(tmp_path, checkpointed):
+    rows = pa.table({name: [number, number + 100] for number, name in enumerate(ODD_NAMES)})
+    table = tablespec.create_table(str(tmp_path), rows.schema)
+    table.append(rows.slice(0, 1))
+    table.append(rows.slice(1, 1))
+    if checkpointed:
+        table.checkpoint()
+        table = tablespec.open_table(str(tmp_path))
+
+    assert_same_rows(table.scan(), rows)
+    for number, name in enumerate(ODD_NAMES):
+        quoted = "`" + name.replace("`", "``") + "`"
+        assert_same_rows(table.scan(f"{quoted} = {number}"), rows.slice(0, 1))
+
+
+@pytest.mark.parametrize("checkpointed", [False, True], ids=["log", "checkpoint"])
+def test_partition_columns_may_have_odd_names(tmp_path, checkpointed):
+    names = ["a b", "k=l", "q`r", "ü", "%41", "a/b", 't"']
+    rows = pa.table({**{name: ["v", "w"] for name in names}, "x": [1, 2]})
+    table = tablespec.create_table(str(tmp_path), rows.schema, partition_by=names)
+    table.append(rows)
+    if checkpointed:
+        table.checkpoint()
+        table = tablespec.open_table(str(tmp_path))
+
+    assert_same_rows(table.scan(), rows)
+    for name in names:
+        quoted = "`" + name.replace("`", "``") + "`"
+        assert_same_rows(table.scan(f"{quoted} = 'w'"), rows.slice(1, 1))
+
+
 def test_nothing_but_the_files_of_the_log_is_left_after_an_append(tmp_path):
     table = tablespec.create_table(str(tmp_path), pa.schema([("p", pa.int64()), ("x", pa.int64())]), partition_by=["p"])
 
