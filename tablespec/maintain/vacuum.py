@@ -48,7 +48,7 @@ def vacuum(
     """Remove the files that no state of the last `retention` needs, and that are older than that themselves.
 
     Without a retention it is what the table asks for, a week by default; one that is shorter than both must be allowed by name.
-    Hidden files and folders stay, but for change files and temporaries. Versions older than the retention can not be read any more.
+    Hidden files and folders stay, but for change files and temporaries. Versions older than the retention cannot be read any more.
     """
     target = maintainable(format_, "vacuum")
     state = target.latest()
@@ -70,7 +70,7 @@ def expire_log(
 ) -> Removed:
     """Remove the entries of the log before the newest checkpoint that is older than the retention of the log, 30 days by default.
 
-    Versions before that checkpoint can not be named any more. Without such a checkpoint nothing goes.
+    Versions before that checkpoint cannot be named any more. Without such a checkpoint nothing goes.
     """
     target = maintainable(format_, "expire_log")
     state = target.latest()
