@@ -20,18 +20,18 @@ BATCHES = ROWS.to_batches(max_chunksize=2)
 
 
 @pytest.mark.parametrize(
-    "data",
+    "given",
     [
-        ROWS,
-        ROWS.to_batches()[0],
-        pa.RecordBatchReader.from_batches(ROWS.schema, BATCHES),
-        pl.DataFrame(ROWS),
-        duckdb.from_arrow(ROWS),
+        lambda: ROWS,
+        lambda: ROWS.to_batches()[0],
+        lambda: pa.RecordBatchReader.from_batches(ROWS.schema, BATCHES),
+        lambda: pl.DataFrame(ROWS),
+        lambda: duckdb.from_arrow(ROWS),
     ],
     ids=["table", "batch", "reader", "polars", "duckdb"],
 )
-def test_rows_of_every_source_come_as_batches(data):
-    assert_same_rows(record_batches(data), ROWS)
+def test_rows_of_every_source_come_as_batches(given):
+    assert_same_rows(record_batches(given()), ROWS)
 
 
 def test_a_reader_is_not_read_before_its_rows_are_asked_for():
