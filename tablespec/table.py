@@ -333,9 +333,12 @@ class Table:
             runner=runner,
         )
 
-    def expire_log(self, retention: timedelta | None = None, *, dry_run: bool = False) -> Removed:
+    def expire_log(
+        self, retention: timedelta | None = None, *, dry_run: bool = False, allow_short_retention: bool = False
+    ) -> Removed:
         """Remove entries of the log that are older than the retention and that a checkpoint stands in for."""
-        return expire_log(self._allowed(Privilege.DELETE), retention, dry_run=dry_run)
+        allowed = self._allowed(Privilege.DELETE)
+        return expire_log(allowed, retention, dry_run=dry_run, allow_short_retention=allow_short_retention)
 
     def restore(self, at: At, *, runner: Runner = Threads(), retries: Retries = Retries()) -> RestoreResult:
         """Make the table what it was at an instant, by a new commit."""

@@ -66,16 +66,21 @@ def vacuum(
 
 
 def expire_log(
-    format_: TableFormat, retention: timedelta | None = None, *, dry_run: bool = False, runner: Runner = Threads()
+    format_: TableFormat,
+    retention: timedelta | None = None,
+    *,
+    dry_run: bool = False,
+    allow_short_retention: bool = False,
 ) -> Removed:
     """Remove the entries of the log before the newest checkpoint that is older than the retention of the log, 30 days by default.
 
-    Versions before that checkpoint cannot be named any more. Without such a checkpoint nothing goes.
+    Versions before that checkpoint cannot be named any more. Without such a checkpoint nothing goes. A retention that is shorter than a
+    week, and than what the table asks for, must be allowed by name: a writer that began before it would write where nobody reads.
     """
     target = maintainable(format_, "expire_log")
     state = target.latest()
     target.check_writable(state, "expire_log")
-    wanted = target.retention(state).log if retention is None else retention
+    wanted = _retention(target.storage.url, retention, target.retention(state).log, allowed=allow_short_retention)
     before = time.time_ns() // 1_000_000 - wanted // timedelta(milliseconds=1)
     timeline = target.timeline()
     going = () if timeline.instants[0].timestamp > before else target.expired_log(oldest_retained(timeline, before))

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 import tablespec
-from tablespec.errors import InstantNotFoundError
-from tests.handmade import checkpoint_file, commit_file, versions_of
+from tablespec.errors import InstantNotFoundError, ShortRetentionError
+from tests.handmade import checkpoint_file, commit_file, contents, versions_of
 from tests.rows import assert_same_rows
 from tests.unit.maintain.tables import aged, append, compacted, deltalake_rows, new_table
 
@@ -66,6 +66,26 @@ def test_foreign_files_in_the_log_stay(tmp_path):
     aged(tmp_path, days=40)
     os.utime(commit_file(tmp_path, 1))
 
-    table.expire_log(timedelta(days=1))
+    table.expire_log(timedelta(days=1), allow_short_retention=True)
 
     assert stray.exists()
+
+
+def test_a_retention_below_a_week_must_be_allowed_by_name(tmp_path):
+    table = compacted(tmp_path)
+
+    with pytest.raises(ShortRetentionError, match="allow_short_retention=True"):
+        table.expire_log(timedelta(days=6))
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing(tmp_path):
+    table = compacted(tmp_path)
+    table.checkpoint()
+    aged(tmp_path, days=40)
+    before = contents(tmp_path)
+
+    told = table.expire_log(dry_run=True)
+
+    assert contents(tmp_path) == before
+    assert told == table.expire_log()
+    assert len(told.paths) == 4
