@@ -119,9 +119,12 @@ class DeltaFormat:
         if self._newest is None:
             self._newest = self._load_newest()
             return self._newest
-        known = self._newest.instant.version
-        listing = list_log(self.storage, start=known + 1)
-        if listing.latest_version <= known:
+        known, below = self._newest.instant.version, self._newest.reconciled.checkpoint_version
+        listing = list_log(self.storage, start=known if below < 0 else below)
+        if not self._still_there(listing):
+            self._newest = self._load_newest()
+            return self._newest
+        if listing.latest_version == known:
             return self._newest
         commits = dict(listing.commits)
         new = [
@@ -130,7 +133,8 @@ class DeltaFormat:
             if version in commits
         ]
         # Where there is a checkpoint it counts: commits of some writers do not add up without it.
-        if listing.checkpoints or len(new) != listing.latest_version - known:
+        newer = any(one.version > known for one in listing.checkpoints)
+        if newer or len(new) != listing.latest_version - known:
             self._newest = self._load_newest()
         else:
             reconciled = apply(self._newest.reconciled, self._read_commits(new))
@@ -140,7 +144,9 @@ class DeltaFormat:
     def state_at(self, version: int) -> DeltaState:
         """The state right after a version."""
         if self._newest is not None and self._newest.instant.version == version:
-            return self._newest
+            newest = self.latest()
+            if newest.instant.version == version:
+                return newest
         return self._load(list_log(self.storage), version)
 
     def timeline(self) -> Timeline:
@@ -338,6 +344,16 @@ class DeltaFormat:
 
     # --- inside ---
 
+    def _still_there(self, listing: Listing) -> bool:
+        """Whether the state that is known rests on files that are in the log."""
+        assert self._newest is not None
+        known, below = self._newest.instant.version, self._newest.reconciled.checkpoint_version
+        if below >= 0 and not any(one.version == below for one in listing.checkpoints):
+            return False
+        # Another file in the place of the newest commit means that the table was removed and made anew.
+        told_by = dict(listing.commits).get(known, self._newest.told_by)
+        return listing.latest_version >= known and told_by == self._newest.told_by
+
     def _load_newest(self) -> DeltaState:
         hint = last_checkpoint_version(self.storage)
         listing = list_log(self.storage, start=hint)
@@ -398,7 +414,8 @@ class DeltaFormat:
         stamp = last.modified
         if metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true":
             stamp = reconciled.in_commit_timestamp or self._stamp_of(reconciled.version) or stamp
-        return DeltaState(self.storage, Instant(reconciled.version, stamp, "commit"), protocol, metadata, reconciled)
+        instant = Instant(reconciled.version, stamp, "commit")
+        return DeltaState(self.storage, instant, protocol, metadata, reconciled, last)
 
     def _commits_between(self, listing: Listing, after: int, end: int) -> list[tuple[int, list[Line]]]:
         return list(self._read_commits(commits_between(listing, after, end, self.storage.url)))

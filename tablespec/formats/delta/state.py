@@ -21,7 +21,7 @@ from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.row import hidden_columns
 from tablespec.model.schema import Schema
-from tablespec.storage.store import Storage
+from tablespec.storage.store import FileInfo, Storage
 
 KEY_PROPERTY = "tablespec.recordKey"
 MAPPING_MODE = "delta.columnMapping.mode"
@@ -73,13 +73,14 @@ class LiveFiles:
 
 @attrs.frozen(slots=False, eq=False)
 class DeltaState:
-    """A Delta table right after one version."""
+    """A Delta table right after one version; `told_by` is its commit, or the checkpoint that stands in for it."""
 
     storage: Storage
     instant: Instant
     protocol: ProtocolAction
     metadata: MetadataAction
     reconciled: Reconciled
+    told_by: FileInfo
 
     @cached_property
     def schema(self) -> Schema:

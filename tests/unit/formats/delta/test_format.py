@@ -145,6 +145,41 @@ def test_an_open_table_sees_what_others_commit_though_the_log_was_cleaned_up_mea
     assert_same_rows(table.scan(), upto(8))
 
 
+def test_an_open_table_is_not_left_behind_when_its_checkpoint_is_cleaned_up(folder):
+    checkpoint_at(folder, 3)
+    table = tablespec.open_table(str(folder))
+    assert_same_rows(table.scan(), upto(6))
+    checkpoint_at(folder, 6)
+    checkpoint_file(folder, 3).unlink()
+    forget(folder, *range(6))
+
+    assert_same_rows(table.scan(at=6), upto(6))
+    assert_same_rows(table.scan(), upto(6))
+    table.append(pa.table({"id": [7]}))
+    assert_same_rows(table.scan(), upto(7))
+
+
+@pytest.mark.parametrize("versions", [1, 6, 9], ids=["shorter", "as long", "longer"])
+def test_an_open_table_notices_that_it_was_removed_and_made_anew(folder, versions):
+    table = tablespec.open_table(str(folder))
+    assert table.scan().count() == 6
+    shutil.rmtree(folder)
+    other = tablespec.create_table(str(folder), pa.schema([("name", pa.string())]))
+    for _ in range(versions):
+        other.append(pa.table({"name": ["x"]}))
+
+    assert_same_rows(table.scan(), [("x",)] * versions)
+
+
+def test_an_open_table_notices_that_it_was_removed(folder):
+    table = tablespec.open_table(str(folder))
+    assert table.scan().count() == 6
+    shutil.rmtree(folder)
+
+    with pytest.raises(TableNotFoundError):
+        table.scan()
+
+
 # --- the timeline ---
 
 
