@@ -7,19 +7,14 @@ some. Everything else comes as an Arrow stream. A relation stays on the state th
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 import attrs
 import pyarrow as pa
-from duckdb import (
-    ColumnExpression,
-    ConstantExpression,
-    DuckDBPyConnection,
-    DuckDBPyRelation,
-    Expression,
-    FunctionExpression,
-)
-from duckdb.sqltypes import BIGINT
+from duckdb import ColumnExpression, DuckDBPyConnection, DuckDBPyRelation, Value
+from duckdb.sqltypes import DuckDBPyType
 
 from tablespec import (
     ArrayType,
@@ -37,17 +32,17 @@ from tablespec import (
     Table,
     columns_of,
 )
-from tablespec_duckdb.expressions import condition, constant, type_name
+from tablespec_duckdb.expressions import condition, quoted, type_name
 
 # Columns that every read of Parquet files offers; a column of the table with such a name would hide it.
-_FILE, _POSITION = "file_index", "file_row_number"
-_OFFERED = ("filename", _FILE, _POSITION)
-
+_OFFERED = ("filename", "file_index", "file_row_number")
+_FILE, _ROW = "tablespec file", "tablespec row"
 _EVERYTHING = Literal(True)
-_TIME, _LOCAL_TIME = Primitive("timestamp"), Primitive("timestamp_ntz")
+_LOCAL_TIME = Primitive("timestamp_ntz")
 
-_READ = "SELECT *, file_index, file_row_number FROM read_parquet(?, schema=?, explicit_cardinality=?)"
-_TIMES = "SELECT DISTINCT name, duckdb_type FROM parquet_schema(?) WHERE duckdb_type LIKE 'TIMESTAMP%'"
+_READ_ALIKE = "read_parquet(?, bound_schema=?, hive_partitioning=false)"
+_READ_EVOLVED = "read_parquet(?, schema=?, hive_partitioning=false)"
+_FOOTERS = "SELECT name, duckdb_type, count(*) FROM parquet_schema(?) GROUP BY ALL"
 
 
 def scan(
@@ -126,10 +121,11 @@ def _native(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation | None:
         order=layout.constants,
         by_field_id=layout.by_field_id,
     )
-    if not reading.stored or not reading.has_expected_times([file.path for file in files]):
+    stored = reading.stored and reading.stored_in([file.path for file in files])
+    if not stored:
         return None
     parts = [
-        reading.rows(chosen)
+        reading.rows(chosen, stored)
         for dirty in (False, True)
         if (chosen := [file for file in files if (file.deleted is not None) is dirty])
     ]
@@ -137,6 +133,13 @@ def _native(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation | None:
     if asked.predicate != _EVERYTHING:
         rows = rows.filter(matched)
     return rows.select(*(ColumnExpression(name) for name in asked.schema.names))
+
+
+class _Stored(enum.Enum):
+    """Whether the columns lie in all files as the table has them, but for their names, or have changed since."""
+
+    ALIKE = "alike"
+    EVOLVED = "evolved"
 
 
 @attrs.frozen(eq=False)
@@ -158,46 +161,69 @@ class _Reading:
     order: tuple[str, ...]
     by_field_id: bool
 
-    def rows(self, files: Sequence[_File]) -> DuckDBPyRelation:
+    def stored_in(self, files: list[str]) -> _Stored | None:
+        """How the columns lie in the files; None where DuckDB would read them otherwise than the table means them."""
+        found = [(name, str(DuckDBPyType(kind)), count) for name, kind, count in self._footers(files)]
+        local = {field.stored_name for field in self.stored if field.type == _LOCAL_TIME}
+        for name, kind, _ in found:
+            # Others than the table has are converted by the time zone of the session.
+            if kind.startswith("TIMESTAMP") and kind != ("TIMESTAMP" if name in local else "TIMESTAMP WITH TIME ZONE"):
+                return None
+        alike = not self.by_field_id and all(
+            field.stored_name.lower() not in _OFFERED
+            and [(kind, count) for name, kind, count in found if name == field.stored_name]
+            == [(str(DuckDBPyType(type_name(field.type))), len(files))]
+            for field in self.stored
+        )
+        return _Stored.ALIKE if alike else _Stored.EVOLVED
+
+    def rows(self, files: Sequence[_File], stored: _Stored) -> DuckDBPyRelation:
         """The rows of files that all have deleted positions or all have none."""
-        counts = [file.slice.base.rows for file in files if file.slice.base is not None]
-        values = [[file.path for file in files], self._schema(), sum(count or 0 for count in counts) or len(files)]
-        found = self.con.sql(_READ, params=values).set_alias("live")
+        read, schema = self._read(stored)
+        # DuckDB finds out which files a filter on partition columns excludes only where they are made in the query that reads.
+        query = f"SELECT {', '.join(self._columns(stored))} FROM {read}"
+        values = [self._values(field, files) for field in self.constants]
+        found = self.con.sql(query, params=[*values, [file.path for file in files], schema])
         positions = [(number, file.deleted) for number, file in enumerate(files) if file.deleted is not None]
         if positions:
             gone = self.con.from_arrow(_positions(positions)).set_alias("gone")
-            same = ColumnExpression("live", _FILE).cast(BIGINT) == ColumnExpression("gone", "file")
-            found = found.join(
-                gone, same & (ColumnExpression("live", _POSITION) == ColumnExpression("gone", "position")), "anti"
-            )
-        return found.select(*self._columns(files))
+            same_file = ColumnExpression("live", _FILE) == ColumnExpression("gone", "file")
+            same_row = ColumnExpression("live", _ROW) == ColumnExpression("gone", "position")
+            found = found.set_alias("live").join(gone, same_file & same_row, "anti")
+        return found.select(*(ColumnExpression(field.name) for field in (*self.stored, *self.constants)))
 
-    def has_expected_times(self, files: list[str]) -> bool:
-        """Whether all timestamps lie in the files as the table has them; others are read by the time zone of the session."""
-        if not any(_holds_time(field.type) for field in self.stored):
-            return True
-        local = {field.stored_name for field in self.stored if field.type == _LOCAL_TIME}
-        found = self.con.sql(_TIMES, params=[files]).fetchall()
-        return all(kind == ("TIMESTAMP" if name in local else "TIMESTAMP WITH TIME ZONE") for name, kind in found)
+    def _footers(self, files: list[str]) -> list[tuple[str, str, int]]:
+        return [row for row in self.con.sql(_FOOTERS, params=[files]).fetchall() if row[1] is not None]
 
-    def _schema(self) -> dict[str, list[object]]:
-        keys = [field.field_id if self.by_field_id else field.stored_name for field in self.stored]
-        described = [
-            {"name": _read_name(field), "type": type_name(field.type), "default_value": None} for field in self.stored
-        ]
-        return {"key": list(keys), "value": list(described)}
+    def _read(self, stored: _Stored) -> tuple[str, dict[str, object]]:
+        """How to read files, and the schema to read them by."""
+        match stored:
+            case _Stored.ALIKE:
+                # This way DuckDB also knows how many rows to expect.
+                return _READ_ALIKE, {field.stored_name: type_name(field.type) for field in self.stored}
+            case _Stored.EVOLVED:
+                keys = [field.field_id if self.by_field_id else field.stored_name for field in self.stored]
+                described = [
+                    {"name": _read_name(field, stored), "type": type_name(field.type), "default_value": None}
+                    for field in self.stored
+                ]
+                return _READ_EVOLVED, {"key": keys, "value": described}
+            case _:
+                assert_never(stored)
 
-    def _columns(self, files: Sequence[_File]) -> Iterator[Expression]:
-        for field in self.stored:
-            yield ColumnExpression(_read_name(field)).alias(field.name)
-        number = (ColumnExpression(_FILE) + ConstantExpression(1)).cast(BIGINT)
+    def _columns(self, stored: _Stored) -> Iterator[str]:
+        """The columns of a read as SQL; each of those that the log holds has a parameter, the list of values by file."""
         for field in self.constants:
-            index = self.order.index(field.name)
-            kind = type_name(field.type)
-            assert kind is not None
-            # DuckDB works this out for each file before it reads one, and leaves out those that a filter excludes.
-            values = constant([file.slice.partition_values[index] for file in files], f"{kind}[]")
-            yield FunctionExpression("list_extract", values, number).alias(field.name)
+            values = f"list_extract(?::{type_name(field.type)}[], (file_index + 1)::BIGINT)"
+            yield f"{values} AS {quoted(field.name)}"
+        for field in self.stored:
+            yield f"{quoted(_read_name(field, stored))} AS {quoted(field.name)}"
+        yield f"file_index::BIGINT AS {quoted(_FILE)}"
+        yield f"file_row_number AS {quoted(_ROW)}"
+
+    def _values(self, field: Field, files: Sequence[_File]) -> Value:
+        index = self.order.index(field.name)
+        return Value([file.slice.partition_values[index] for file in files], DuckDBPyType(f"{type_name(field.type)}[]"))
 
 
 def _needed(asked: Scan) -> tuple[Field, ...] | None:
@@ -260,17 +286,7 @@ def _members(data_type: DataType) -> Iterator[Field]:
             yield from _members(value)
 
 
-def _holds_time(data_type: DataType) -> bool:
-    match data_type:
-        case StructType(fields):
-            return any(_holds_time(field.type) for field in fields)
-        case ArrayType(element):
-            return _holds_time(element)
-        case MapType(key, value):
-            return _holds_time(key) or _holds_time(value)
-        case _:
-            return data_type in (_TIME, _LOCAL_TIME)
-
-
-def _read_name(field: Field) -> str:
+def _read_name(field: Field, stored: _Stored) -> str:
+    if stored is _Stored.ALIKE:
+        return field.stored_name
     return f"column {field.name}" if field.name.lower() in _OFFERED else field.name

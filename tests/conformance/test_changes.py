@@ -9,10 +9,13 @@ import tablespec
 from tablespec import when_matched_delete, when_matched_update, when_not_matched_insert
 from tests.conformance.cells import cells
 from tests.conformance.engines import ENGINES, started
+from tests.conformance.tables import hudi_table
 from tests.rows import assert_same_rows
 
 SCHEMA = pa.schema({"id": pa.int64(), "city": pa.string(), "fare": pa.float64()})
 NEW = pa.table([pa.array([2, 4]), pa.array(["la", "la"]), pa.array([20.5, 40.0])], schema=SCHEMA)
+
+HUDI_NEW = pa.table({"id": ["6"], "part": ["b"], "qty": pa.array([60], pa.int32())})
 
 
 @pytest.fixture
@@ -28,6 +31,12 @@ def table(tmp_path) -> tablespec.Table:
     return made
 
 
+@pytest.fixture
+def hudi(tmp_path) -> tablespec.Table:
+    """A Hudi table of three writes."""
+    return hudi_table(tmp_path / "hudi")[0]
+
+
 WRITES = {
     "append": ((NEW,), [(1, "sf", 10.0), (2, "la", 20.0), (3, "sf", None), (2, "la", 20.5), (4, "la", 40.0)]),
     "replace_where": (("city = 'la'", NEW), [(1, "sf", 10.0), (3, "sf", None), (2, "la", 20.5), (4, "la", 40.0)]),
@@ -41,12 +50,25 @@ WRITES = {
 }
 
 
+HUDI_WRITES = {
+    "append": (HUDI_NEW,),
+    "replace_where": ("part = 'b'", HUDI_NEW),
+    "delete": ("part = 'b'",),
+    "update": ({"qty": "1"}, "part = 'b'"),
+    "merge": (HUDI_NEW, "t.id = s.id", when_not_matched_insert()),
+    "upsert": (HUDI_NEW,),
+}
+
+
 @pytest.mark.parametrize(("engine", "capability"), cells("Changes of rows"))
-def test_what_one_engine_writes_every_engine_reads(engine, capability, table):
-    arguments, rows = WRITES[capability]
+def test_what_one_engine_writes_every_engine_reads(engine, capability, table, hudi):
+    format_, verb = capability.split(": ")
+    arguments, rows = WRITES[verb]
 
     with started(engine) as running:
-        running.write(capability, table, *arguments)
+        if format_ == "hudi":
+            running.write(verb, hudi, *HUDI_WRITES[verb])
+        running.write(verb, table, *arguments)
 
     for reader in ENGINES:
         with started(reader) as other:
@@ -54,23 +76,35 @@ def test_what_one_engine_writes_every_engine_reads(engine, capability, table):
 
 
 @pytest.mark.parametrize(("engine", "capability"), cells("Reading modes"))
-def test_an_engine_reads_in_every_mode(engine, capability, table):
+def test_an_engine_reads_in_every_mode(engine, capability, table, hudi):
     table.delete("id = 2")
     table.append(pa.table([pa.array([4]), pa.array(["la"]), pa.array([40.0])], schema=SCHEMA))
 
     with started(engine) as running:
-        match capability:
-            case "scan":
+        match capability.split(": "):
+            case "delta", "scan":
                 assert_same_rows(running.read("scan", table), [(1, "sf", 10.0), (3, "sf", None), (4, "la", 40.0)])
-            case "read_optimized":
+            case "delta", "read_optimized":
                 found = running.read("read_optimized", table, where="city = 'sf'", columns=["id"])
                 assert_same_rows(found, [(1,), (3,)])
-            case "incremental":
+            case "delta", "incremental":
                 assert_same_rows(running.read("incremental", table, after=1), [(4, "la", 40.0)])
                 assert_same_rows(running.read("incremental", table, after=1, where="id < 4", columns=["id"]), [])
-            case "changes":
+            case "delta", "changes":
                 found = running.read("changes", table, after=1, columns=["id", "_change_type", "_commit_version"])
                 assert_same_rows(found, [(2, "delete", 2), (4, "insert", 3)])
+            case "hudi", "scan":
+                first = hudi.timeline.instants[0]
+                found = running.read("scan", hudi, where="part = 'a'", columns=["id"], at=first)
+                assert_same_rows(found, [("1",)])
+            case "hudi", "read_optimized":
+                assert_same_rows(
+                    running.read("read_optimized", hudi, columns=["id"], where="qty > 25"), [("3",), ("4",)]
+                )
+            case "hudi", mode:
+                second = hudi.timeline.instants[1]
+                found = running.read(mode, hudi, after=second, columns=["id"])
+                assert_same_rows(found, [("4",), ("5",)])
 
 
 @pytest.mark.parametrize("engine", ENGINES)

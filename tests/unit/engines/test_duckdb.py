@@ -1,0 +1,120 @@
+"""Tables as DuckDB relations."""
+
+from __future__ import annotations
+
+import re
+
+import duckdb
+import pyarrow as pa
+import pytest
+import tablespec_duckdb
+
+import tablespec
+from tests.rows import assert_same_rows
+
+TRIPS = pa.table({"id": [1, 2, 3], "city": ["sf", "o'la", None], "fare": [10.0, 20.0, 30.0]})
+
+
+@pytest.fixture
+def con():
+    with duckdb.connect() as connection:
+        yield connection
+
+
+@pytest.fixture
+def table(tmp_path) -> tablespec.Table:
+    made = tablespec.create_table(str(tmp_path / "trips"), TRIPS.schema, partition_by=["city"], key=["id"])
+    made.append(TRIPS)
+    return made
+
+
+def test_files_are_read_by_duckdb_itself(con, table):
+    assert "READ_PARQUET" in tablespec_duckdb.scan(con, table).explain()
+
+
+def test_the_rows_to_expect_are_known_to_the_planner(con, table):
+    assert "~3 rows" in tablespec_duckdb.scan(con, table).explain()
+
+
+def test_a_filter_on_a_partition_column_reads_only_its_files(con, tmp_path):
+    table = tablespec.create_table(
+        str(tmp_path / "days"), pa.schema({"day": pa.int32(), "n": pa.int64()}), partition_by=["day"]
+    )
+    table.append(pa.table({"day": pa.array(range(20), pa.int32()), "n": range(20)}))
+
+    found = tablespec_duckdb.scan(con, table).filter("day = 7").select("n")
+
+    files = re.search(r"Total Files Read: (\d+)", found.explain("analyze"))
+    assert files is not None
+    assert int(files[1]) <= 2
+    assert found.fetchall() == [(7,)]
+
+
+def test_files_that_the_predicate_excludes_are_not_named(con, table):
+    found = tablespec_duckdb.scan(con, table, where="city = 'o''la'")
+
+    assert_same_rows(found.to_arrow_table(), [(2, "o'la", 20.0)])
+    assert "city=sf" not in found.sql_query()
+
+
+def test_a_comparison_that_duckdb_makes_otherwise_is_made_by_the_table(con, table):
+    found = tablespec_duckdb.scan(con, table, where="id < fare")
+
+    assert "READ_PARQUET" not in found.explain()
+    assert found.to_arrow_table().num_rows == 3
+
+
+def test_a_relation_stays_on_the_state_it_was_made_on(con, table):
+    found = tablespec_duckdb.scan(con, table)
+    table.delete("id = 1")
+    table.append(TRIPS)
+
+    assert_same_rows(found.to_arrow_table(), TRIPS)
+
+
+def test_two_scans_can_be_joined_and_united(con, table):
+    now = tablespec_duckdb.scan(con, table)
+    table.delete("id = 1")
+    later = tablespec_duckdb.scan(con, table)
+
+    assert_same_rows(now.except_(later).to_arrow_table(), [(1, "sf", 10.0)])
+    assert now.set_alias("a").join(later.set_alias("b"), "id").to_arrow_table().num_rows == 2
+
+
+def test_a_view_stays_on_its_state_until_it_is_refreshed(con, table):
+    tablespec_duckdb.attach(con, table, 'my "trips"')
+    table.delete("id = 1")
+    query = 'SELECT id FROM "my ""trips""" ORDER BY id'
+
+    assert con.sql(query).fetchall() == [(1,), (2,), (3,)]
+    tablespec_duckdb.refresh(con, table, 'my "trips"')
+    assert con.sql(query).fetchall() == [(2,), (3,)]
+
+
+def test_rows_to_write_are_named_by_a_query(con, table):
+    con.execute("CREATE TABLE staged AS SELECT 4::BIGINT AS id, 'ny' AS city, 40.0::DOUBLE AS fare")
+
+    tablespec_duckdb.append(con, table, "FROM staged")
+
+    assert_same_rows(table.scan("id = 4"), [(4, "ny", 40.0)])
+
+
+def test_a_table_can_be_rewritten_from_itself(con, table):
+    doubled = tablespec_duckdb.scan(con, table).select("id, city, fare * 2 AS fare")
+
+    tablespec_duckdb.upsert(con, table, doubled)
+
+    assert_same_rows(table.scan(), [(1, "sf", 20.0), (2, "o'la", 40.0), (3, None, 60.0)])
+
+
+def test_a_table_in_memory_comes_through_arrow(con):
+    made = tablespec.create_table("memory://duckdb-adapter/trips", TRIPS.schema)
+    made.append(TRIPS)
+
+    assert_same_rows(tablespec_duckdb.scan(con, made).to_arrow_table(), TRIPS)
+
+
+def test_hidden_columns_are_read_when_named(con, table):
+    found = tablespec_duckdb.scan(con, table, columns=["id", "_row_id"]).to_arrow_table()
+
+    assert sorted(found.column("_row_id").to_pylist()) == [0, 1, 2]

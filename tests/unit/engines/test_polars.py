@@ -1,0 +1,125 @@
+"""Tables as Polars frames."""
+
+from __future__ import annotations
+
+import polars as pl
+import pyarrow as pa
+import pytest
+import tablespec_polars
+
+import tablespec
+from tests.rows import assert_same_rows
+
+TRIPS = pa.table({"id": [1, 2, 3], "city": ["sf", "la", None], "fare": [10.0, 20.0, 30.0]})
+
+
+@pytest.fixture(params=[["city"], []], ids=["partitioned", "unpartitioned"])
+def table(request, tmp_path) -> tablespec.Table:
+    made = tablespec.create_table(str(tmp_path / "trips"), TRIPS.schema, partition_by=request.param, key=["id"])
+    made.append(TRIPS)
+    return made
+
+
+def test_an_unpartitioned_table_is_a_scan_of_its_files(tmp_path):
+    made = tablespec.create_table(str(tmp_path / "trips"), TRIPS.schema)
+    made.append(TRIPS)
+
+    assert "Parquet SCAN" in tablespec_polars.scan(made).explain()
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        pl.col("city") == "sf",
+        pl.col("city").is_in(["sf", "ny"]),
+        pl.col("id") < 2,
+        ~(pl.col("id") >= 2),
+        pl.col("city").str.starts_with("s"),
+        pl.col("city").str.contains("^s"),
+        pl.col("id") % 2 * pl.col("fare") == 10,
+        pl.col("fare").cast(pl.Int8) == 10,
+        pl.col("city").str.to_uppercase() == "SF",
+        pl.col("id").map_batches(lambda values: values == 1, return_dtype=pl.Boolean),
+        (pl.col("city") == "sf") & (pl.col("id") % 2 == 1),
+    ],
+    ids=str,
+)
+def test_every_filter_gives_the_rows_that_match(table, predicate):
+    assert_same_rows(tablespec_polars.scan(table).filter(predicate).collect(), [(1, "sf", 10.0)])
+    assert_same_rows(tablespec_polars.scan(table, where=predicate, columns=["id"]).collect(), [(1,)])
+
+
+def test_files_that_a_filter_excludes_are_not_opened(tmp_path):
+    made = tablespec.create_table(str(tmp_path / "trips"), TRIPS.schema, partition_by=["city"])
+    made.append(TRIPS)
+    frame = tablespec_polars.scan(made)
+    for file in (tmp_path / "trips" / "city=la").iterdir():
+        file.unlink()
+
+    found = frame.filter(pl.col("city") == "sf").collect()
+
+    assert_same_rows(found, [(1, "sf", 10.0)])
+
+
+def test_filters_of_different_queries_stay_apart(table):
+    frame = tablespec_polars.scan(table)
+
+    both = pl.concat([frame.filter(pl.col("id") == 1), frame.filter(pl.col("id") == 3)])
+
+    assert_same_rows(both.select("id").collect(), [(1,), (3,)])
+    assert frame.select(pl.len()).collect().item() == 3
+
+
+def test_a_limit_is_kept_with_and_without_a_filter(table):
+    frame = tablespec_polars.scan(table)
+
+    assert frame.head(2).collect().height == 2
+    assert frame.filter(pl.col("id") > 1).head(1).collect().height == 1
+
+
+def test_a_frame_stays_on_the_state_it_was_made_on(table):
+    frame = tablespec_polars.scan(table)
+    table.delete("id = 1")
+
+    assert_same_rows(frame.collect(), TRIPS)
+
+
+def test_a_name_in_sql_stays_on_its_state_until_it_is_refreshed(table):
+    context = pl.SQLContext()
+    tablespec_polars.attach(context, table, "trips")
+    table.delete("id = 1")
+    query = "SELECT id FROM trips ORDER BY id"
+
+    assert context.execute(query, eager=True).rows() == [(1,), (2,), (3,)]
+    tablespec_polars.refresh(context, table, "trips")
+    assert context.execute(query, eager=True).rows() == [(2,), (3,)]
+
+
+def test_an_expression_says_which_rows_are_deleted(table):
+    tablespec_polars.delete(table, (pl.col("city") == "sf") | pl.col("city").is_null())
+
+    assert_same_rows(table.scan(), [(2, "la", 20.0)])
+
+
+def test_an_expression_without_an_exact_counterpart_changes_nothing(table):
+    with pytest.raises(tablespec.UnsupportedOperatorError):
+        tablespec_polars.delete(table, (pl.col("id") == 1) & (pl.col("fare") * 2 > 10))
+
+    assert_same_rows(table.scan(), TRIPS)
+
+
+def test_a_lazy_frame_is_written_batch_by_batch(table):
+    new = tablespec_polars.scan(table).with_columns(pl.col("id") + 10)
+
+    tablespec_polars.append(table, new)
+
+    assert_same_rows(table.scan("id > 10"), [(11, "sf", 10.0), (12, "la", 20.0), (13, None, 30.0)])
+
+
+def test_a_table_in_memory_comes_through_arrow():
+    made = tablespec.create_table("memory://polars-adapter/trips", TRIPS.schema)
+    made.append(TRIPS)
+
+    found = tablespec_polars.scan(made).filter(pl.col("id") > 1).select("city").head(1).collect()
+
+    assert_same_rows(found, [("la",)])
