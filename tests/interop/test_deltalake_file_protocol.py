@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablespec
+from tablespec.expr.nodes import Column, Compare, Literal, Op
 from tests.handmade import actions_of
 from tests.interop.every_type import NESTED, SCALARS, SPECIAL
 
@@ -198,6 +199,30 @@ def test_columns_that_hold_nan_or_infinity_have_no_bounds(tmp_path):
 
     assert (found["minValues"], found["maxValues"]) == ({"fine": Decimal("-0.5")}, {"fine": Decimal("1.0")})
     assert found["nullCount"] == {"nan": 1, "infinite": 1, "f": 0, "s": {"x": 1}, "fine": 1}
+
+
+@pytest.mark.parametrize("checkpointed", [False, True], ids=["from the commit", "from a checkpoint"])
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_files_are_found_by_the_nan_and_the_infinity_that_they_hold(tmp_path, kind, checkpointed):
+    table = tablespec.create_table(str(tmp_path), pa.schema([("i", pa.int64()), ("x", kind)]))
+    values = [[1.0, math.nan], [math.inf, 2.0], [-math.inf, 3.0], [4.0, None], [math.nan, math.nan]]
+    for number, some in enumerate(values):
+        table.append(pa.table({"i": [number, number], "x": pa.array(some, kind)}))
+    if checkpointed:
+        table.checkpoint()
+        table = tablespec.open_table(str(tmp_path))
+
+    def found(op: Op, value: float) -> list[int]:
+        rows = table.scan(where=Compare(op, Column(("x",)), Literal(value))).to_table()
+        return sorted(rows.column("i").to_pylist())
+
+    assert found(Op.EQ, math.nan) == [0, 4, 4]
+    assert found(Op.GE, math.nan) == [0, 4, 4]
+    assert found(Op.LT, math.nan) == [0, 1, 1, 2, 2, 3]
+    assert found(Op.EQ, math.inf) == [1]
+    assert found(Op.GE, math.inf) == [0, 1, 4, 4]
+    assert found(Op.LE, -math.inf) == [2]
+    assert found(Op.GT, 3.0) == [0, 1, 3, 4, 4]
 
 
 def test_other_types_have_bounds_where_clients_know_them(tmp_path):

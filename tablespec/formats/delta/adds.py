@@ -22,7 +22,7 @@ from tablespec.formats.delta.deletion_vector import locate
 from tablespec.formats.delta.partition_values import HiveFolders, parse_value
 from tablespec.formats.delta.stats_json import Leaf, Parts, parse_stats
 from tablespec.model.file import BaseFile, FileGroupId, FileSlice
-from tablespec.model.schema import DataType, Field, Schema, StructType
+from tablespec.model.schema import Field, Schema, StructType
 
 GROUP_TAG = "tablespec.group"
 INSTANT_TAG = "tablespec.instant"
@@ -276,17 +276,15 @@ def _data_bounds(adds: pa.StructArray, statistics: pa.StructArray, leaf: Leaf) -
     if low is None or high is None or pa.types.is_nested(wanted) or not _fits(low.type, wanted):
         return None if null_count is None else ColumnBounds(None, None, null_count)
     low, high = outer_bounds(low.cast(wanted), high.cast(wanted), leaf.type)
-    return ColumnBounds(low, high, null_count, nan_free=_nan_free(adds, leaf.type))
+    return ColumnBounds(low, high, null_count, nan_free=_nan_free(adds, low))
 
 
-def _nan_free(adds: pa.StructArray, data_type: DataType) -> pa.BooleanArray | None:
-    if str(data_type) not in ("float", "double"):
+def _nan_free(adds: pa.StructArray, low: pa.Array) -> pa.BooleanArray | None:
+    tags = _child(adds, "tags")
+    if tags is None or not pa.types.is_floating(low.type):
         return None
     # Bounds of other writers may leave NaN out, which sorts above every number. Ours have no bounds where there is one.
-    tags = _child(adds, "tags")
-    if tags is None:
-        return None
-    return pc.is_valid(_lookup(tags, GROUP_TAG))
+    return pc.and_(pc.is_valid(_lookup(tags, GROUP_TAG)), pc.is_valid(low))
 
 
 def _partition_bounds(values: pa.Array, rows: pa.Array) -> ColumnBounds:
