@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tablespec_duckdb.scan import attach, changes, incremental, read_optimized, refresh, scan
-from tablespec_duckdb.write import append, delete, merge, replace_where, update, upsert
+from tablespec_duckdb.write import append, delete, merge, replace_where, sql, update, upsert
 
 __all__ = [
     "append",
@@ -16,6 +16,7 @@ __all__ = [
     "refresh",
     "replace_where",
     "scan",
+    "sql",
     "update",
     "upsert",
 ]

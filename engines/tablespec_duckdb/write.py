@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import attrs
 from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
@@ -9,14 +11,17 @@ from tablespec import (
     Appended,
     ArrowStream,
     Assignments,
+    Catalog,
     ChangeResult,
     Clause,
     Predicate,
     Strategy,
     Table,
 )
+from tablespec import sql as run_statement
 
 Rows = DuckDBPyRelation | ArrowStream | str
+_CHANGE = re.compile(r"\s*(DELETE|UPDATE|INSERT|MERGE)\b", re.IGNORECASE)
 
 
 def append(con: DuckDBPyConnection, table: Table, data: Rows, *, merge_schema: bool = False) -> Appended:
@@ -91,6 +96,15 @@ def upsert(
 ) -> ChangeResult:
     """Insert rows, or replace those with the same record key."""
     return table.upsert(_stream(con, data), order_by=order_by, strategy=strategy)
+
+
+def sql(
+    con: DuckDBPyConnection, statement: str, catalog: Catalog, *, data_columns: bool = False
+) -> ChangeResult | DuckDBPyRelation | None:
+    """Run a DELETE, UPDATE, INSERT or MERGE on tables of a catalog, and every other statement by DuckDB itself."""
+    if _CHANGE.match(statement):
+        return run_statement(statement, catalog, data_columns=data_columns)
+    return con.sql(statement)
 
 
 def _stream(con: DuckDBPyConnection, data: Rows) -> ArrowStream:

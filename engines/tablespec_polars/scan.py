@@ -199,9 +199,9 @@ def _native(
 ) -> pl.LazyFrame | None:
     """The rows of slices read by Polars itself; None where it could give other ones."""
     everything = _schema(attrs.evolve(asked, columns=None).arrow_schema)
-    matched = condition(asked.predicate, everything)
     reading = _reading(asked, {*names, *(path[0] for path in columns_of(asked.predicate))}, predicate, everything)
-    if matched is None or reading is None:
+    matched = None if reading is None else condition(asked.predicate, everything)
+    if reading is None or matched is None:
         return None
     parts = reading.parts(asked, [one.slice for one in slices])
     if not parts:

@@ -118,3 +118,16 @@ def test_hidden_columns_are_read_when_named(con, table):
     found = tablespec_duckdb.scan(con, table, columns=["id", "_row_id"]).to_arrow_table()
 
     assert sorted(found.column("_row_id").to_pylist()) == [0, 1, 2]
+
+
+def test_statements_that_change_rows_go_to_the_catalog_and_others_to_duckdb(con, tmp_path):
+    lake = tablespec.Catalog(str(tmp_path / "lake"))
+    trips = lake.create_table("db.trips", TRIPS.schema)
+    trips.append(TRIPS)
+
+    deleted = tablespec_duckdb.sql(con, " delete from db.trips where id = 1", lake)
+    tablespec_duckdb.attach(con, trips, "trips")
+    counted = tablespec_duckdb.sql(con, "SELECT count(*) FROM trips", lake)
+
+    assert deleted.rows_deleted == 1
+    assert counted.fetchall() == [(2,)]

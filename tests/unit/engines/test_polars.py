@@ -123,3 +123,9 @@ def test_a_table_in_memory_comes_through_arrow():
     found = tablespec_polars.scan(made).filter(pl.col("id") > 1).select("city").head(1).collect()
 
     assert_same_rows(found, [("la",)])
+
+
+def test_hidden_columns_are_read_when_named(table):
+    found = tablespec_polars.scan(table, where="_row_id >= 1", columns=["_row_id"]).collect()
+
+    assert_same_rows(found, [(1,), (2,)])
