@@ -54,7 +54,7 @@ print(peak(int(small)), peak(int(large)))
 
 @pytest.mark.parametrize(
     ("kind", "small", "large"),
-    [("unpartitioned", 24, 192), ("skewed", 24, 192), ("many", 24, 96)],
+    [("unpartitioned", 24, 144), ("skewed", 24, 144), ("many", 24, 72)],
     ids=["unpartitioned", "one row of a batch elsewhere", "many partitions"],
 )
 def test_several_times_the_data_needs_about_the_same_memory(tmp_path, kind, small, large):
