@@ -24,7 +24,7 @@ def partitions():
     if kind == "skewed":  # one row of each batch goes elsewhere, and waits there for long
         return pa.array([1] + [0] * (ROWS - 1))
     if kind == "many":
-        return pa.array([number % 50 for number in range(ROWS)])
+        return pa.array([number % 20 for number in range(ROWS)])
     return pa.repeat(pa.scalar(0), ROWS)
 
 
@@ -40,7 +40,7 @@ def batches(megabytes):
 
 def peak(megabytes):
     reader = pa.RecordBatchReader.from_batches(schema, batches(megabytes))
-    small = Buffers(row_group_bytes=1 << 20, waiting_bytes=4 << 20, open_files=8)
+    small = Buffers(row_group_bytes=1 << 20, waiting_bytes=4 << 20, open_files=20)
     assert append(table.format, reader, buffers=small).rows == megabytes // 6 * ROWS
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 

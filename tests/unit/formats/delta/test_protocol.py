@@ -1,6 +1,6 @@
 import json
 import warnings
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -57,6 +57,16 @@ COMMITS = {
     "add constraint": lambda table: table.add_constraint("positive", "id > 0"),
     "upgrade protocol": lambda table: table.upgrade_protocol(["deletionVectors"]),
     "checkpoint": lambda table: table.checkpoint(),
+    "delete": lambda table: table.delete("id = 1"),
+    "update": lambda table: table.update({"id": "id + 1"}, "id = 1"),
+    "replace where": lambda table: table.replace_where("id = 1", ONE, data_columns=True),
+    "replace using": lambda table: table.replace_using(["id"], ONE),
+    "sql": lambda table: table.sql("DELETE FROM t WHERE id = 1"),
+    "compact": lambda table: table.compact(min_files=1),
+    "cluster": lambda table: table.cluster(["id"]),
+    "vacuum": lambda table: table.vacuum(timedelta(0), allow_short_retention=True),
+    "expire log": lambda table: table.expire_log(timedelta(0), allow_short_retention=True),
+    "restore": lambda table: table.restore(0),
 }
 UNREADABLE = {
     "the reader version is too high": protocol(4, 7),
