@@ -320,6 +320,17 @@ def test_with_the_change_feed_on_a_commit_without_change_files_is_taken_by_the_l
     )
 
 
+def test_a_commit_is_read_under_the_properties_of_its_time(tmp_path):
+    untracked(tmp_path, [1.0, 2.0], [1.0])
+    commit(tmp_path, 2, metadata({"x": "double"}, properties=FEED))
+    again = {"remove": {"path": "new.parquet", "dataChange": True, "deletionTimestamp": 1}}
+    commit(tmp_path, 3, again, add(tmp_path, "newest.parquet", pa.table({"x": [1.0, 3.0]})))
+
+    changes = tablespec.open_table(str(tmp_path)).changes(0, columns=["x", "_change_type", "_commit_version"])
+
+    assert_same_rows(changes, [(2.0, "delete", 1), (1.0, "delete", 3), (1.0, "insert", 3), (3.0, "insert", 3)])
+
+
 def test_files_that_came_or_went_without_a_change_of_data_show_nothing(tmp_path):
     commit(tmp_path, 0, LEGACY, metadata(), add(tmp_path, "0.parquet", pa.table({"id": [1]})))
     removed = {"remove": {"path": "0.parquet", "dataChange": False, "deletionTimestamp": 1}}
