@@ -185,7 +185,9 @@ class _FileSource:
         """The scan without files that cannot hold a row of the query."""
         if predicate is None:
             return self.asked
-        known = tuple(part for part in predicates_of(predicate, self.asked.schema) if part is not None)
+        # Hidden columns are none of the table's, and files are not judged by them.
+        parts = predicates_of(predicate, self.asked.reader.layout.schema)
+        known = tuple(part for part in parts if part is not None)
         try:
             bound = self.asked.reader.push_down_filters(all_of(known)).predicate
         except TableSpecError:
