@@ -241,14 +241,15 @@ def test_statistics_span_all_row_groups_of_a_file(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("where", [0, 3], ids=["first row group", "last row group"])
-def test_a_column_with_nan_in_any_row_group_has_no_bounds(tmp_path, where):
+@pytest.mark.parametrize("where", [0, 3], ids=["first row", "last row"])
+@pytest.mark.parametrize("buffers", [TINY, Buffers()], ids=["a row group each", "one row group"])
+def test_a_column_with_nan_has_no_bounds(tmp_path, where, buffers):
     values = [1.0, 2.0, 3.0, 4.0]
     values[where] = math.nan
     rows = pa.table({"f": values, "x": [1, 2, 3, 4]})
     table = tablespec.create_table(str(tmp_path), rows.schema)
 
-    append(table.format, in_batches(rows, 1), buffers=TINY)
+    append(table.format, in_batches(rows, 1), buffers=buffers)
 
     (found,) = stats_of(tmp_path)
     assert (found["minValues"], found["maxValues"]) == ({"x": 1}, {"x": 4})
