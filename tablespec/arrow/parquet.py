@@ -29,14 +29,12 @@ class PositionedBatch:
     batch: pa.RecordBatch
 
 
-def open_parquet(storage: Storage, path: str, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
     """The Parquet file at `path`; timestamps of the old 96-bit kind come as microseconds, which cover all years."""
     local = storage.local_path(path)
     source = local if local is not None else pa.PythonFile(storage.open(path), mode="r")
     # A buffer makes columns stream page by page; without it whole column chunks sit in memory.
-    return pq.ParquetFile(
-        source, metadata=footer, coerce_int96_timestamp_unit="us", pre_buffer=False, buffer_size=1 << 20
-    )
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=False, buffer_size=1 << 20)
 
 
 def read_positioned(

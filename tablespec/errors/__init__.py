@@ -25,6 +25,7 @@ from tablespec.errors.root import (
     TableSpecWarning,
 )
 from tablespec.errors.rows import (
+    AppendOnlyTableError,
     ConstraintViolatedError,
     FullTableChangeError,
     InvalidPageError,
@@ -65,6 +66,7 @@ from tablespec.errors.table import (
 
 __all__ = [
     "AmbiguousColumnError",
+    "AppendOnlyTableError",
     "ChangesGoneError",
     "ColumnNotFoundError",
     "CommitConflictError",

@@ -80,6 +80,20 @@ class FullTableChangeError(TableSpecError):
 
 
 @attrs.define
+class AppendOnlyTableError(TableSpecError):
+    """The table lets rows come and never go."""
+
+    table: str
+    operation: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.operation} on {self.table} would remove rows, and the table is append-only; nothing was changed. "
+            "Its property delta.appendOnly says so"
+        )
+
+
+@attrs.define
 class NonPartitionedTableError(TableSpecError):
     """The table has no partitions to replace."""
 

@@ -306,6 +306,10 @@ class WritableFormat(TableFormat, Protocol):
         """Raise when the protocol of that state does not let this release write."""
         ...
 
+    def check_removable(self, state: TableState, operation: str) -> None:
+        """Raise when that state does not let rows go."""
+        ...
+
     def write_layout(self, state: TableState, schema: Schema) -> WriteLayout:
         """How files must be written for that state, once its columns are those of `schema`."""
         ...

@@ -13,6 +13,7 @@ import attrs
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from tablespec.errors import TableSpecError
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.render import render
 from tablespec.expr.verdict import Verdict
@@ -117,6 +118,8 @@ def begin(
     target = writable(format_, operation)
     state = target.latest()
     target.check_writable(state, operation)
+    if operation != "MERGE":
+        target.check_removable(state, operation)
     on_read = state.properties.get(MERGE_ON_READ, "true") == "true"
     change_target = ChangeTarget(
         storage=target.storage,
@@ -150,6 +153,8 @@ def finish(
     by_path = {logged_path(file): file for file in handle.files}
     whole, partly = _sorted_out(joined(fragments), by_path, {logged_path(file) for file in record.removed})
     removed = (*record.removed, *(by_path[path] for path in whole))
+    if removed or partly:
+        _check_removable(handle, fragments)
     rewritten = _rewrite(handle, partly, by_path, runner) if handle.strategy is Strategy.COPY_ON_WRITE else ()
     fragments = (*fragments, *rewritten)
     added = (*record.added, *(file for fragment in fragments for file in fragment.added))
@@ -174,6 +179,15 @@ def finish(
     )
     instant = commit_files(handle.format, change, handle.state, retries)
     return attrs.evolve(result, instant=instant)
+
+
+def _check_removable(handle: ChangeHandle, fragments: Sequence[Fragment]) -> None:
+    # A merge may turn out to remove rows only now; nothing of it stays where that is not allowed.
+    try:
+        handle.format.check_removable(handle.state, handle.operation)
+    except TableSpecError:
+        abort(handle, fragments)
+        raise
 
 
 def abort(handle: ChangeHandle, fragments: Sequence[Fragment]) -> None:

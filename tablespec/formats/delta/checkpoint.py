@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from urllib.parse import unquote
 
 import attrs
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tablespec.arrow.stream import prefetched
 from tablespec.errors import CorruptLogError
@@ -31,45 +30,41 @@ SMALL_GROUP = 65_536
 _SLICE_COLUMNS = ("path", "size", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 _TABLE_ACTIONS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar")
 
-Footers = Mapping[str, pq.FileMetaData]
-
 
 @attrs.frozen(kw_only=True, eq=False)
 class CheckpointState:
-    """A checkpoint: the actions about the table, where its file actions lie, and the footers that were read on the way."""
+    """A checkpoint: the actions about the table, and where its file actions lie."""
 
     version: int
     lines: tuple[Line, ...]
     files: tuple[str, ...]
-    footers: Footers
 
 
 def read_checkpoint(storage: Storage, checkpoint: Checkpoint) -> CheckpointState:
     """What a checkpoint says about the table; its adds stay where they are."""
     lines: list[Line] = []
     files: list[str] = []
-    footers: dict[str, pq.FileMetaData] = {}
     for part in checkpoint.files:
         if part.path.endswith(".json"):
             lines += decode_commit(storage.read(part.path), storage.url, part.path)
         else:
             with CheckpointFile.open(storage, part.path) as opened:
                 lines += _table_lines(storage, part, opened)
-                footers[part.path] = opened.file.metadata
             files.append(part.path)
     sidecars = [line.sidecar for line in lines if line.sidecar is not None]
     if sidecars:
         files = [_sidecar_path(sidecar) for sidecar in sidecars]
         # One that is missing is found out now, while the commits may still stand in for the checkpoint.
-        footers = {path: _footer(storage, path) for path in files}
-    return CheckpointState(version=checkpoint.version, lines=tuple(lines), files=tuple(files), footers=footers)
+        for path in files:
+            CheckpointFile.open(storage, path).file.close()
+    return CheckpointState(version=checkpoint.version, lines=tuple(lines), files=tuple(files))
 
 
 def judged_adds(
-    storage: Storage, path: str, predicate: Predicate, shape: TableShape, footers: Footers
+    storage: Storage, path: str, predicate: Predicate, shape: TableShape
 ) -> Iterator[tuple[str, JudgedSlice]]:
     """The key and the slice of every add in a checkpoint file that may match."""
-    with CheckpointFile.open(storage, path, footers.get(path)) as opened:
+    with CheckpointFile.open(storage, path) as opened:
         if opened.has("add"):
             for group in opened.chosen_groups(predicate, shape):
                 yield from _judged_in_group(opened, group, predicate, shape)
@@ -121,11 +116,6 @@ def _without_nulls(value: dict[str, object]) -> dict[str, object]:
 def _sidecar_path(sidecar: SidecarAction) -> str:
     path = unquote(sidecar.path)
     return path if "://" in path or path.startswith("/") else f"{LOG}/_sidecars/{path}"
-
-
-def _footer(storage: Storage, path: str) -> pq.FileMetaData:
-    with CheckpointFile.open(storage, path) as opened:
-        return opened.file.metadata
 
 
 def _table_lines(storage: Storage, part: FileInfo, opened: CheckpointFile) -> list[Line]:

@@ -44,10 +44,10 @@ class CheckpointFile:
     path: str
 
     @classmethod
-    def open(cls, storage: Storage, path: str, footer: pq.FileMetaData | None = None) -> CheckpointFile:
-        """The file at `path`; a footer that was read before is not read again."""
+    def open(cls, storage: Storage, path: str) -> CheckpointFile:
+        """The file at `path`."""
         try:
-            return cls(open_parquet(storage, path, footer), storage.url, path)
+            return cls(open_parquet(storage, path), storage.url, path)
         except FileNotFoundError as error:
             raise CorruptLogError(storage.url, path, 0, "the file of this checkpoint is missing") from error
         except (pa.ArrowException, OSError) as error:

@@ -13,6 +13,7 @@ import attrs
 from pyroaring import BitMap64
 
 from tablespec.errors import (
+    AppendOnlyTableError,
     CorruptLogError,
     InstantNotFoundError,
     MissingLogError,
@@ -77,6 +78,7 @@ from tablespec.storage.store import FileInfo, Storage
 
 ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
 _READERS = 8
+APPEND_ONLY = "delta.appendOnly"
 
 
 @attrs.define(eq=False)
@@ -234,6 +236,11 @@ class DeltaFormat:
         assert isinstance(state, DeltaState)
         check_writable(state.protocol, self.storage.url, used_by_schema(state.schema))
 
+    def check_removable(self, state: TableState, operation: str) -> None:
+        """Raise when the table is append-only."""
+        if state.properties.get(APPEND_ONLY) == "true":
+            raise AppendOnlyTableError(self.storage.url, operation)
+
     def write_layout(self, state: TableState, schema: Schema) -> WriteLayout:
         """How files must be written once the columns are those of `schema`."""
         shape = TableShape(table=self.storage.url, schema=schema, partition_columns=state.partition_columns)
@@ -265,6 +272,8 @@ class DeltaFormat:
         """Write the next version after `state` unless somebody else has."""
         assert isinstance(state, DeltaState)
         self.check_writable(state, change.operation)
+        if change.data_change and (change.removes or change.revised):
+            self.check_removable(state, change.operation)
         version = state.instant.version + 1
         stamp = max(_now(), self._last_stamp(state) + 1)
         lines = commit_lines(change, state, stamp)

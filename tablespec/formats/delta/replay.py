@@ -17,7 +17,7 @@ from tablespec.formats.delta.actions import (
     RemoveAction,
     TxnAction,
 )
-from tablespec.formats.delta.checkpoint import CheckpointState, Footers
+from tablespec.formats.delta.checkpoint import CheckpointState
 from tablespec.formats.delta.protocol import DEFAULT_PROTOCOL
 
 
@@ -39,7 +39,6 @@ class Reconciled:
     removes: Mapping[str, RemoveAction] = MappingProxyType({})
     touched: frozenset[str] = frozenset()
     in_commit_timestamp: int | None = None
-    footers: Footers = attrs.field(default=MappingProxyType({}), eq=False, repr=False)
 
 
 EMPTY = Reconciled(version=-1)
@@ -47,7 +46,7 @@ EMPTY = Reconciled(version=-1)
 
 def from_checkpoint(state: CheckpointState) -> Reconciled:
     """The state right after a checkpoint."""
-    start = attrs.evolve(EMPTY, checkpoint_version=state.version, checkpoint_files=state.files, footers=state.footers)
+    start = attrs.evolve(EMPTY, checkpoint_version=state.version, checkpoint_files=state.files)
     applied = apply(start, [(state.version, state.lines)])
     # The adds and removes of a JSON checkpoint replace nothing: there is no older state below them.
     return attrs.evolve(applied, version=state.version, in_commit_timestamp=None)

@@ -65,7 +65,7 @@ class LiveFiles:
         found: list[JudgedSlice] = []
         touched = self.reconciled.touched
         for path in self.reconciled.checkpoint_files:
-            judged_here = judged_adds(self.storage, path, predicate, self.shape, self.reconciled.footers)
+            judged_here = judged_adds(self.storage, path, predicate, self.shape)
             found += [one for key, one in judged_here if key not in touched]
         tail = AddedFiles(tuple(self.reconciled.adds.values()), self.shape)
         return [*found, *tail.judge(predicate)]

@@ -33,8 +33,6 @@ VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
     "changes": (lambda table: table.changes(0), {"SELECT"}),
     "file_index": (lambda table: table.file_index, {"SELECT"}),
     "slice_reader": (lambda table: table.slice_reader(), {"SELECT"}),
-    "incremental": (lambda table: table.incremental(0), {"SELECT"}),
-    "changes": (lambda table: table.changes(0), {"SELECT"}),
     "append": (lambda table: table.append(ROWS), {"INSERT"}),
     "delete": (lambda table: table.delete("id = 1"), {"SELECT", "DELETE"}),
     "replace_where": (lambda table: table.replace_where("city = 'la'"), {"SELECT", "INSERT", "DELETE"}),

@@ -279,3 +279,16 @@ def test_a_large_checkpoint_is_cut_into_row_groups_by_partition(large):
     assert len(edges) > 2
     assert edges == sorted(edges)
     assert tablespec.open_table(str(large)).scan().count() == 45_000
+
+
+def test_a_checkpoint_that_is_written_again_under_an_open_table_reads_right(tmp_path):
+    table = tablespec.create_table(str(tmp_path), pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1, 2]}))
+    table.checkpoint()
+    reader = tablespec.open_table(str(tmp_path))
+    assert_same_rows(reader.scan("id = 2"), [(2,)])
+
+    path = tmp_path / "_delta_log" / "00000000000000000001.checkpoint.parquet"
+    pq.write_table(pq.read_table(path), path, compression="gzip", row_group_size=2)
+
+    assert_same_rows(reader.scan("id = 2"), [(2,)])

@@ -151,9 +151,7 @@ def test_a_log_without_protocol_counts_as_the_oldest():
 
 
 def test_files_of_a_checkpoint_are_touched_by_what_comes_after_it():
-    start = from_checkpoint(
-        CheckpointState(version=5, lines=(Line(meta_data=METADATA),), files=("c.parquet",), footers={})
-    )
+    start = from_checkpoint(CheckpointState(version=5, lines=(Line(meta_data=METADATA),), files=("c.parquet",)))
 
     state = apply(start, [(6, [remove("a"), add("b", "v")]), (7, [remove("file:///c")])])
 
@@ -165,7 +163,7 @@ def test_files_of_a_checkpoint_are_touched_by_what_comes_after_it():
 def test_the_adds_of_a_checkpoint_in_json_are_live():
     lines = (Line(protocol=PROTOCOL), Line(meta_data=METADATA), add("a"), add("b"), remove("gone"))
 
-    state = apply(from_checkpoint(CheckpointState(version=5, lines=lines, files=(), footers={})), [(6, [remove("a")])])
+    state = apply(from_checkpoint(CheckpointState(version=5, lines=lines, files=())), [(6, [remove("a")])])
 
     assert live(state) == [("b", None)]
     assert sorted(one.path for one in state.removes.values()) == ["a", "gone"]
