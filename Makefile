@@ -31,8 +31,9 @@ check: $(READY) ## Lint, check formatting and types, hold the layers, report siz
 	$(RUN) -m pytest tests/architecture
 	$(RUN) tests/architecture/sizes.py
 
-bench: $(READY) ## Compare listing with other clients; prints ratios of one run
+bench: $(READY) ## Compare listing and row changes with other clients; prints ratios of one run
 	$(RUN) tests/bench/listing.py $(BENCH_ARGS)
+	$(RUN) tests/bench/changes.py $(BENCH_ARGS)
 
 docs: $(READY) ## Run every command and every example of the README and the documentation
 	$(RUN) -m pytest tests/docs
