@@ -158,6 +158,8 @@ def _fit(value: int | float | Decimal | None, type_: DataType) -> object:
             raise Overflow
         return int(value)
     if isinstance(type_, DecimalType):
+        if Decimal(value).adjusted() > type_.precision:
+            raise Overflow
         found = Decimal(value).quantize(Decimal((0, (1,), -type_.scale)), context=_CONTEXT)
         if found.copy_abs() >= Decimal(10) ** (type_.precision - type_.scale):
             raise Overflow
