@@ -17,7 +17,6 @@ from tablespec.errors import (
     CorruptLogError,
     InstantNotFoundError,
     MissingLogError,
-    StorageError,
     TableExistsError,
     TableNotFoundError,
     TableSpecWarning,
@@ -43,7 +42,7 @@ from tablespec.formats.delta.checkpoint_write import indexed_leaves, write_check
 from tablespec.formats.delta.codec import decode_commit, encode_commit
 from tablespec.formats.delta.commit import IN_COMMIT_TIMESTAMPS, commit_lines, creation, with_mapping
 from tablespec.formats.delta.fresh import fresh_adds, fresh_slices
-from tablespec.formats.delta.history import commit_timestamp, history_entry, instants, operation_id, winning_commit
+from tablespec.formats.delta.history import commit_timestamp, history_entry, instants, winning_commit
 from tablespec.formats.delta.log import (
     LOG,
     Checkpoint,
@@ -65,6 +64,7 @@ from tablespec.formats.delta.properties import (
     used_by_schema,
 )
 from tablespec.formats.delta.protocol import check_readable, check_writable, features_of
+from tablespec.formats.delta.put import put_commit, time_of_commit
 from tablespec.formats.delta.replay import EMPTY, Reconciled, apply, checked, from_checkpoint
 from tablespec.formats.delta.restore import definition_of
 from tablespec.formats.delta.retained import disposable, expired_log, needed_files, newest_checkpoint, run_starts
@@ -109,10 +109,9 @@ class DeltaFormat:
         lines = creation(
             storage.url, schema, partition_columns, properties, profile, now=_now(), operation_id=operation_id
         )
-        made = cls(storage)
-        if cls.is_at(storage) or not made._put(0, encode_commit(lines), operation_id):
+        if cls.is_at(storage) or not put_commit(storage, 0, encode_commit(lines), operation_id):
             raise TableExistsError(storage.url)
-        return made
+        return cls(storage)
 
     # --- reading ---
 
@@ -277,11 +276,12 @@ class DeltaFormat:
         version = state.instant.version + 1
         stamp = max(_now(), self._last_stamp(state) + 1)
         lines = commit_lines(change, state, stamp)
-        if not self._put(version, encode_commit(lines), change.operation_id):
+        if not put_commit(self.storage, version, encode_commit(lines), change.operation_id):
             return Lost(version)
         new = next((line.meta_data.configuration for line in lines if line.meta_data is not None), state.properties)
         declared = new.get(IN_COMMIT_TIMESTAMPS) == "true"
-        return Committed(Instant(version, stamp if declared else self._modified(version, stamp), "commit"))
+        time_ = stamp if declared else time_of_commit(self.storage, version, stamp)
+        return Committed(Instant(version, time_, "commit"))
 
     def commits_after(self, version: int) -> Sequence[WinningCommit]:
         """The commits after `version`, oldest first."""
@@ -461,34 +461,6 @@ class DeltaFormat:
     def _last_stamp(self, state: DeltaState) -> int:
         written = state.reconciled.in_commit_timestamp or self._stamp_of(state.instant.version)
         return max(written or 0, state.instant.timestamp)
-
-    def _put(self, version: int, data: bytes, wanted: str) -> bool:
-        """Whether a commit became this version; where the store did not say, the operation id in the log does."""
-        try:
-            if self.storage.put_if_absent(commit_path(version), data):
-                return True
-        except StorageError:
-            found = self._operation_id(version)
-            if found is None:
-                raise
-            return found == wanted
-        # A retry inside the store's client may find the file of its own first attempt.
-        return self._operation_id(version) == wanted
-
-    def _operation_id(self, version: int) -> str | None:
-        try:
-            data = self.storage.read(commit_path(version))
-        except FileNotFoundError:
-            return None
-        return operation_id(decode_commit(data, self.storage.url, commit_path(version)))
-
-    def _modified(self, version: int, otherwise: int) -> int:
-        try:
-            file = self.storage.head(commit_path(version))
-        except StorageError:
-            # The commit is durable; its caller must not take it for failed.
-            return otherwise
-        return otherwise if file is None else file.modified
 
 
 def _version_of(file: FileInfo) -> int:
