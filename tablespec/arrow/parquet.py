@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import attrs
 import pyarrow as pa
@@ -52,6 +52,8 @@ def read_positioned(
     top = [file.schema_arrow.field(index) for index in range(len(file.schema_arrow))]
     found = [find(field, top) for field in schema]
     names = [top[index].name for index in found if index is not None]
+    # A name with dots in it selects a leaf of another column too, which does no harm.
+    selected = list(dict.fromkeys(names))
     wanted = arrow_schema(schema)
     for group, start in _chosen_groups(file, schema, find, predicate):
         rows = file.metadata.row_group(group).num_rows
@@ -61,7 +63,7 @@ def read_positioned(
             yield from _without_columns(schema, start, rows, batch_rows)
             continue
         position = start
-        for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], columns=_selection(file, names)):
+        for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], columns=selected):
             yield PositionedBatch(position, _assemble(batch, schema, find, wanted))
             position += batch.num_rows
 
@@ -91,11 +93,6 @@ def _without_columns(schema: Schema, start: int, rows: int, batch_rows: int) -> 
         else:
             batch = pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
         yield PositionedBatch(start + offset, batch)
-
-
-def _selection(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
-    # Only asked for top-level columns: a name with dots in it selects a leaf of another column too, which does no harm.
-    return list(dict.fromkeys(names))
 
 
 def _chosen_groups(

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from tablespec.arrow.schema import arrow_schema
+from tablespec.errors import InvalidPageError
 from tablespec.formats.base import NewFile, ReadLayout, SliceCodec, WriteLayout
 from tablespec.model import row
 from tablespec.model.schema import Schema
@@ -91,7 +92,6 @@ class Fragment:
     deleted: tuple[tuple[str, bytes], ...] = ()
     added: tuple[NewFile, ...] = ()
     change_files: tuple[NewFile, ...] = ()
-    replaced: tuple[str, ...] = ()
     inserted_rows: int = 0
     updated_rows: int = 0
     deleted_rows: int = 0
@@ -118,6 +118,10 @@ class MergeSink:
                 case Op.INSERT | Op.UPDATE_INSERT:
                     self._insert(rows, op)
                 case Op.UPDATE:
+                    if self.target.change_feed:
+                        raise InvalidPageError(
+                            "with the change feed on, an update is told by the old row and the new one"
+                        )
                     self._delete(rows)
                     self._insert(rows, op)
 
@@ -147,7 +151,7 @@ class MergeSink:
         for file, positions in _positions(places.field("file"), places.field("position")):
             self._deleted.setdefault(file, BitMap64()).update(positions)
         op = Op(rows.column(OP)[0].as_py())
-        if self.target.change_feed and op is not Op.UPDATE:
+        if self.target.change_feed:
             self._record(rows, _CHANGE_TYPES[op])
 
     def _insert(self, rows: pa.RecordBatch, op: Op) -> None:
@@ -163,7 +167,7 @@ class MergeSink:
             places = rows.column(ROW)
             kept = {row.ROW_ID: places.field("id")} if self.target.write.row_id_column else {}
             self._rows.write(with_columns(values, kept | {GROUP: places.field("group")}))
-        if self.target.change_feed and op is not Op.UPDATE:
+        if self.target.change_feed:
             self._record(rows, _CHANGE_TYPES[op])
 
     def _record(self, rows: pa.RecordBatch, change: str) -> None:
