@@ -44,7 +44,7 @@ from tablespec.sql.run import run_statement
 from tablespec.storage.store import Storage
 from tablespec.table import Table
 from tablespec.txn.transaction import Retries
-from tablespec.write.append import Appended
+from tablespec.write.append import Appended, AppendPlan
 from tablespec.write.authorize import ANONYMOUS, Authorizer, PolicyFile, Privilege, access_to
 from tablespec.write.clauses import (
     when_matched_delete,
@@ -62,6 +62,7 @@ from tablespec.write.update import Assignments
 __all__ = [
     "COOLDOWN",
     "And",
+    "AppendPlan",
     "Appended",
     "ArrayType",
     "ArrowStream",

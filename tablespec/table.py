@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import attrs
+import pyarrow as pa
 
 from tablespec.arrow.stream import ArrowStream
 from tablespec.expr.nodes import Predicate
-from tablespec.formats.base import HistoryEntry, TableFormat, TableInfo
+from tablespec.formats.base import HistoryEntry, NewFile, TableFormat, TableInfo
 from tablespec.maintain.cluster import cluster
 from tablespec.maintain.compact import compact
 from tablespec.maintain.restore import RestoreResult, restore
@@ -27,7 +28,7 @@ from tablespec.read.slice_reader import FileSliceReader
 from tablespec.sql.run import run_on
 from tablespec.txn.transaction import Retries
 from tablespec.write import alter
-from tablespec.write.append import Appended, append, writable
+from tablespec.write.append import Appended, AppendPlan, append, commit_append, plan_append, writable
 from tablespec.write.authorize import REPLACING, Access, Privilege, merging
 from tablespec.write.delete import delete
 from tablespec.write.merge import merge
@@ -35,13 +36,15 @@ from tablespec.write.merge_plan import Clause
 from tablespec.write.replace_where import (
     Replacement,
     ReplaceOptions,
+    commit_replace,
     overwrite_partitions,
+    plan_replace,
     replace_using,
     replace_where,
     replacements,
 )
 from tablespec.write.row_change import ChangeResult, Strategy
-from tablespec.write.rows import NewRows
+from tablespec.write.rows import NewRows, RowWriter
 from tablespec.write.runner import Runner, Threads
 from tablespec.write.update import Assignments, update
 from tablespec.write.upsert import upsert
@@ -150,6 +153,21 @@ class Table:
             retries=retries,
         )
 
+    def plan_append(self, columns: pa.Schema, *, merge_schema: bool = False) -> AppendPlan:
+        """Decide how rows of these columns are to be written, for engines that write them by themselves."""
+        return plan_append(self._allowed(Privilege.INSERT), columns, merge_schema=merge_schema)
+
+    def commit_append(
+        self,
+        plan: AppendPlan,
+        files: tuple[NewFile, ...],
+        *,
+        transaction: tuple[str, int] | None = None,
+        retries: Retries = Retries(),
+    ) -> Appended:
+        """Commit the files that the writer of a plan has written."""
+        return commit_append(self._allowed(Privilege.INSERT), plan, files, transaction=transaction, retries=retries)
+
     def delete(
         self,
         predicate: Predicate | str | None,
@@ -230,6 +248,18 @@ class Table:
         """Replace the rows under a predicate, or under several with the data for each, in one commit."""
         asked = attrs.evolve(options, data_columns=data_columns, allow_full_table=allow_full_table, dry_run=dry_run)
         return replace_where(self._allowed(*REPLACING), replacements(predicate, data), asked)
+
+    def plan_replace(
+        self, predicate: Predicate | str, columns: pa.Schema, options: ReplaceOptions = ReplaceOptions()
+    ) -> RowWriter:
+        """Decide how the new rows of a replacement are to be written, for engines that write them by themselves."""
+        return plan_replace(self._allowed(*REPLACING), predicate, columns, options)
+
+    def commit_replace(
+        self, writer: RowWriter, files: tuple[NewFile, ...], options: ReplaceOptions = ReplaceOptions()
+    ) -> ChangeResult:
+        """Replace the rows under the predicate of a planned writer by the files that it wrote."""
+        return commit_replace(self._allowed(*REPLACING), writer, files, options)
 
     def replace_using(
         self, columns: Sequence[str], data: ArrowStream, options: ReplaceOptions = ReplaceOptions()

@@ -344,3 +344,12 @@ class WritableFormat(TableFormat, Protocol):
     def after_commit(self, instant: Instant) -> None:
         """Housekeeping that a durable commit asks for, such as a checkpoint; its failure does not undo the commit."""
         ...
+
+
+@runtime_checkable
+class RecordsTransactions(Protocol):
+    """A table that remembers how far applications have come that write to it."""
+
+    def transaction(self, state: TableState, application: str) -> int | None:
+        """The number that an application recorded last."""
+        ...

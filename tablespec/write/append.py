@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-import attrs
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from tablespec.errors import CorruptLogError, ReadOnlyFormatError, StorageError, TableSpecError
-from tablespec.formats.base import Change, NewFile, TableFormat, TableState, WritableFormat
+import attrs
+import pyarrow as pa
+
+from tablespec.errors import (
+    CorruptLogError,
+    ReadOnlyFormatError,
+    StorageError,
+    TableSpecError,
+    UnsupportedTableError,
+)
+from tablespec.formats.base import Change, NewFile, RecordsTransactions, TableFormat, TableState, WritableFormat
 from tablespec.model.instant import Instant
+from tablespec.model.schema import Schema
 from tablespec.txn.transaction import Retries, commit, new_operation_id
 from tablespec.write.check import constraints
 from tablespec.write.data_file import Buffers
@@ -24,6 +35,18 @@ class Appended:
     bytes: int
 
 
+@attrs.frozen(kw_only=True)
+class AppendPlan:
+    """How the rows of an append are to be written, decided on one version; plain data that travels to workers.
+
+    `schema` holds the columns that the table gets; None where they stay.
+    """
+
+    version: int
+    writer: RowWriter
+    schema: Schema | None = None
+
+
 def append(
     format_: TableFormat,
     data: NewRows,
@@ -36,36 +59,94 @@ def append(
 ) -> Appended:
     """Write the rows of `data`, in a stream or where an engine holds them, and commit them; after an error the table is as it was.
 
-    `transaction` (application, number) is recorded with the rows. Data without rows makes a commit of its own only when it
-    changes the schema or records a transaction; otherwise the newest instant is given back.
+    `transaction` (application, number) is recorded with the rows; when the table has recorded this number of the application, or a later
+    one, nothing is done. Data without rows makes a commit of its own only when it changes the schema or records a transaction; otherwise
+    the newest instant is given back.
     """
     target = writable(format_, "append")
+    if is_recorded(target, transaction):
+        return _nothing(target.latest())
     state = target.latest()
-    target.check_writable(state, "append")
     incoming = new_rows(data)
-    found = fit(
-        incoming.arrow_schema, state.schema, target.storage.url, state.partition_columns, merge_schema=merge_schema
-    )
+    plan = _plan(target, state, incoming.arrow_schema, merge_schema=merge_schema)
+    files = incoming.write(attrs.evolve(plan.writer, buffers=buffers))
+    return _commit(target, state, plan, files, transaction, retries, auto_upgrade=auto_upgrade)
+
+
+def plan_append(format_: TableFormat, columns: pa.Schema, *, merge_schema: bool = False) -> AppendPlan:
+    """Decide how rows of these columns are to be written, for engines that write them by themselves."""
+    target = writable(format_, "append")
+    return _plan(target, target.latest(), columns, merge_schema=merge_schema)
+
+
+def commit_append(
+    format_: TableFormat,
+    plan: AppendPlan,
+    files: tuple[NewFile, ...],
+    *,
+    transaction: tuple[str, int] | None = None,
+    retries: Retries = Retries(),
+) -> Appended:
+    """Commit files that the writer of a plan has written; when it is certain that this did not happen, they are removed.
+
+    Nothing is done when the transaction was recorded before. The files stay then: they may be the very ones that were recorded.
+    """
+    target = writable(format_, "append")
+    with discarding(target, files):
+        if is_recorded(target, transaction):
+            return _nothing(target.latest())
+        return _commit(target, target.state_at(plan.version), plan, files, transaction, retries)
+
+
+def is_recorded(format_: WritableFormat, transaction: tuple[str, int] | None) -> bool:
+    """Whether the table has recorded this number of the application, or a later one."""
+    if transaction is None:
+        return False
+    if not isinstance(format_, RecordsTransactions):
+        raise UnsupportedTableError(format_.storage.url, "a format that records no transactions of applications")
+    application, number = transaction
+    recorded = format_.transaction(format_.latest(), application)
+    return recorded is not None and recorded >= number
+
+
+def _plan(target: WritableFormat, state: TableState, columns: pa.Schema, *, merge_schema: bool) -> AppendPlan:
+    target.check_writable(state, "append")
+    found = fit(columns, state.schema, target.storage.url, state.partition_columns, merge_schema=merge_schema)
     schema = target.grown(state, found.schema)
     rules = constraints(target.storage.url, schema, state.constraints)
-    layout = target.write_layout(state, schema)
-    files = incoming.write(RowWriter(storage=target.storage, layout=layout, rules=rules, buffers=buffers))
-    rows = sum(file.stats.rows for file in files)
-    if not files and not found.changed and transaction is None:
-        return Appended(instant=state.instant, rows=0, files=0, bytes=0)
-    size = sum(file.size for file in files)
+    writer = RowWriter(storage=target.storage, layout=target.write_layout(state, schema), rules=rules)
+    return AppendPlan(version=state.instant.version, writer=writer, schema=schema if found.changed else None)
+
+
+def _commit(
+    target: WritableFormat,
+    state: TableState,
+    plan: AppendPlan,
+    files: tuple[NewFile, ...],
+    transaction: tuple[str, int] | None,
+    retries: Retries,
+    *,
+    auto_upgrade: bool = True,
+) -> Appended:
+    if not files and plan.schema is None and transaction is None:
+        return _nothing(state)
+    rows, size = sum(file.stats.rows for file in files), sum(file.size for file in files)
     change = Change(
         operation="WRITE",
         parameters=(("mode", "Append"),),
         metrics=(("numFiles", len(files)), ("numOutputRows", rows), ("numOutputBytes", size)),
         adds=files,
-        schema=schema if found.changed else None,
+        schema=plan.schema,
         transactions=(transaction,) if transaction is not None else (),
         operation_id=new_operation_id(),
         auto_upgrade=auto_upgrade,
     )
     instant = commit_files(target, change, state, retries)
     return Appended(instant=instant, rows=rows, files=len(files), bytes=size)
+
+
+def _nothing(state: TableState) -> Appended:
+    return Appended(instant=state.instant, rows=0, files=0, bytes=0)
 
 
 def writable(format_: TableFormat, operation: str) -> WritableFormat:
@@ -78,13 +159,19 @@ def writable(format_: TableFormat, operation: str) -> WritableFormat:
 
 def commit_files(format_: WritableFormat, change: Change, state: TableState, retries: Retries) -> Instant:
     """Commit, and take the new files away again when it is certain that the commit did not happen."""
-    try:
+    with discarding(format_, change.adds):
         return commit(format_, change, state, retries)
+
+
+@contextmanager
+def discarding(format_: WritableFormat, files: tuple[NewFile, ...]) -> Iterator[None]:
+    """Remove files when what is done with them fails, unless a commit of them may be durable all the same."""
+    try:
+        yield
     except (StorageError, CorruptLogError):
-        # The commit may be durable all the same, and then its files must stay.
         raise
     except TableSpecError:
-        discard(format_, change.adds)
+        discard(format_, files)
         raise
 
 

@@ -21,12 +21,13 @@ from tablespec.expr.rewrite import simplify
 from tablespec.formats.base import NewFile, TableFormat
 from tablespec.model.schema import Schema
 from tablespec.txn.transaction import Retries
-from tablespec.write.append import discard
+from tablespec.write.append import discard, discarding, is_recorded, writable
+from tablespec.write.check import constraints
 from tablespec.write.delete import all_matching, delete_tasks, find_deleted
 from tablespec.write.fit import fit
 from tablespec.write.merge_sink import joined
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, Strategy, abort, begin, finish, run_all
-from tablespec.write.rows import NewRows, RowWriter, new_rows
+from tablespec.write.rows import NewRows, RowWriter, WrittenRows, new_rows
 from tablespec.write.runner import Runner, Threads
 
 Replacement = tuple[Predicate | str, NewRows]
@@ -34,7 +35,7 @@ Replacement = tuple[Predicate | str, NewRows]
 
 @attrs.frozen(kw_only=True)
 class ReplaceOptions:
-    """What a replaceWhere may do, and how."""
+    """What a replaceWhere may do, and how; `transaction` (application, number) is recorded with it."""
 
     data_columns: bool = False
     allow_full_table: bool = False
@@ -42,6 +43,7 @@ class ReplaceOptions:
     strategy: Strategy | None = None
     runner: Runner = Threads()
     retries: Retries = Retries()
+    transaction: tuple[str, int] | None = None
 
 
 def replace_where(
@@ -52,8 +54,10 @@ def replace_where(
     """Delete the rows under each predicate and insert the rows given for it, all in one commit.
 
     A new row for which its predicate is false or null is refused. Data without rows only deletes. With `dry_run` nothing is written and
-    the result says what would go.
+    the result says what would go. A transaction that the table has recorded before is not done again.
     """
+    if is_recorded(writable(format_, "WRITE"), options.transaction):
+        return ChangeResult(instant=None)
     schema = format_.latest().schema
     predicates = [_checked(format_, predicate, options) for predicate, _ in replacements]
     any_of = predicates[0] if len(predicates) == 1 else Or(tuple(predicates))
@@ -78,7 +82,11 @@ def replace_where(
     )
     details = msgspec.json.encode({"predicate": text, "predicates": [render(one) for one in predicates]}).decode()
     record = attrs.evolve(
-        record, added=tuple(added), parameters=(("mode", "Overwrite"),), details=(("replaceWhere", details),)
+        record,
+        added=tuple(added),
+        parameters=(("mode", "Overwrite"),),
+        details=(("replaceWhere", details),),
+        transaction=options.transaction,
     )
     return finish(handle, fragments, record, runner=options.runner, retries=options.retries)
 
@@ -88,6 +96,34 @@ def replacements(predicate: Predicate | str | Sequence[Replacement], data: NewRo
     if isinstance(predicate, Sequence) and not isinstance(predicate, str):
         return predicate
     return [(predicate, pa.table({}) if data is None else data)]
+
+
+def plan_replace(
+    format_: TableFormat, predicate: Predicate | str, columns: pa.Schema, options: ReplaceOptions = ReplaceOptions()
+) -> RowWriter:
+    """Decide how the new rows of a replacement are to be written, for engines that write them by themselves."""
+    target = writable(format_, "WRITE")
+    state, bound = target.latest(), _checked(format_, predicate, options)
+    target.check_writable(state, "WRITE")
+    target.check_removable(state, "WRITE")
+    fit(columns, state.schema, target.storage.url, state.partition_columns, merge_schema=False)
+    rules = constraints(target.storage.url, state.schema, state.constraints)
+    layout = target.write_layout(state, state.schema)
+    return RowWriter(storage=target.storage, layout=layout, rules=rules, predicate=bound)
+
+
+def commit_replace(
+    format_: TableFormat, writer: RowWriter, files: tuple[NewFile, ...], options: ReplaceOptions = ReplaceOptions()
+) -> ChangeResult:
+    """Replace the rows under the predicate of a planned writer by the files that it wrote.
+
+    Which rows go is found out now. When it is certain that this did not happen, the files are removed; they stay when the transaction was
+    recorded before, because they may be the very ones that were.
+    """
+    target = writable(format_, "WRITE")
+    with discarding(target, files):
+        rows = WrittenRows(writer, files, target.latest().instant.version)
+        return replace_where(format_, [(writer.predicate, rows)], options)
 
 
 def replace_using(

@@ -159,7 +159,7 @@ def finish(
     fragments = (*fragments, *rewritten)
     added = (*record.added, *(file for fragment in fragments for file in fragment.added))
     revise = [] if rewritten else [_all_deleted(handle, by_path[path], positions) for path, positions in partly.items()]
-    if not removed and not added and not partly:
+    if not removed and not added and not partly and record.transaction is None:
         return ChangeResult(instant=None)
     result = _result(handle, fragments, record, removed, len(partly), bool(rewritten))
     change = Change(

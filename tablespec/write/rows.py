@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablespec.arrow.evaluate import matching
+from tablespec.arrow.schema import arrow_schema
 from tablespec.arrow.stream import ArrowStream, record_batches
-from tablespec.errors import ReplaceWhereMismatchError
+from tablespec.errors import CommitConflictError, ReplaceWhereMismatchError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.expr.render import render
 from tablespec.formats.base import NewFile, WriteLayout
@@ -72,6 +73,27 @@ class LocalRows:
     def write(self, writer: RowWriter) -> tuple[NewFile, ...]:
         """The files that hold the rows now."""
         return writer.write(self.batches)
+
+
+@attrs.frozen(eq=False)
+class WrittenRows:
+    """Rows that lie in files already, written by a writer that was made for the table as it was; `newest` is its newest version."""
+
+    writer: RowWriter
+    files: tuple[NewFile, ...]
+    newest: int
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return arrow_schema(self.writer.layout.schema)
+
+    def write(self, writer: RowWriter) -> tuple[NewFile, ...]:
+        """The files, unless rows would have to be written in another way by now."""
+        if writer != self.writer:
+            why = "since rows were written for it, the schema, the properties or the constraints of the table changed"
+            raise CommitConflictError(writer.storage.url, "WRITE", self.newest, why)
+        return self.files
 
 
 NewRows = ArrowStream | SpreadRows

@@ -283,6 +283,12 @@ class DeltaFormat:
         time_ = stamp if declared else time_of_commit(self.storage, version, stamp)
         return Committed(Instant(version, time_, "commit"))
 
+    def transaction(self, state: TableState, application: str) -> int | None:
+        """The number that an application recorded last."""
+        assert isinstance(state, DeltaState)
+        found = state.reconciled.transactions.get(application)
+        return None if found is None else found.version
+
     def commits_after(self, version: int) -> Sequence[WinningCommit]:
         """The commits after `version`, oldest first."""
         listing = list_log(self.storage, start=version + 1)
