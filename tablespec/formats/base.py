@@ -224,9 +224,13 @@ class ReadsNothing:
 
 @attrs.frozen
 class ReadsWhere:
-    """The operation depends on the rows that match a bound predicate."""
+    """The operation depends on the rows that match a bound predicate.
+
+    `files` are the files, by their paths as logged, that may have held such rows; None stands for all files of the table.
+    """
 
     predicate: Predicate
+    files: frozenset[str] | None = None
 
 
 ReadSet = ReadsNothing | ReadsWhere
@@ -282,16 +286,18 @@ class Lost:
 
 @attrs.frozen(kw_only=True)
 class WinningCommit:
-    """What a commit that came in between has done, as far as conflicts go."""
+    """What a commit that came in between has done, as far as conflicts go.
+
+    Files are named by their paths as logged; one whose deleted rows changed is both added and removed.
+    """
 
     version: int
     operation_id: str
     blind_append: bool
     data_change: bool
     added: FileSet
-    added_any: bool
+    added_paths: frozenset[str]
     removed: frozenset[str]
-    removed_any: bool
     metadata_changed: bool
     protocol_changed: bool
     transactions: frozenset[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -44,7 +44,7 @@ def _reads_added(change: Change, winner: WinningCommit) -> bool:
         case ReadsNothing():
             return False
         case ReadsWhere(predicate):
-            return winner.added_any and bool(winner.added.judge(predicate))
+            return bool(winner.added_paths) and bool(winner.added.judge(predicate))
 
 
 def _changes_the_table(change: Change) -> bool:
@@ -52,12 +52,11 @@ def _changes_the_table(change: Change) -> bool:
 
 
 def _reads_removed(change: Change, winner: WinningCommit) -> bool:
-    # Which rows a removed file held is not known any more, so every change that reads is taken to have read it.
-    return isinstance(change.reads, ReadsWhere) and winner.removed_any and winner.data_change
-
-
-def _removes_the_same(change: Change, winner: WinningCommit) -> bool:
-    return not change.touched.isdisjoint(winner.removed)
+    match change.reads:
+        case ReadsNothing():
+            return False
+        case ReadsWhere(files=files):
+            return bool(winner.removed) if files is None else not winner.removed.isdisjoint(files)
 
 
 CONFLICTS: tuple[Rule, ...] = (
@@ -95,14 +94,22 @@ CONFLICTS: tuple[Rule, ...] = (
     Rule(
         name="concurrent delete of what was read",
         levels=BOTH,
-        holds=_reads_removed,
+        # Rows that were only moved are as they were read.
+        holds=lambda change, winner: winner.data_change and _reads_removed(change, winner),
         why="it removed rows that this operation might have read",
     ),
     Rule(
         name="concurrent delete of the same files",
         levels=BOTH,
-        holds=_removes_the_same,
+        holds=lambda change, winner: not change.touched.isdisjoint(winner.removed),
         why="it removed files that this operation removes too",
+    ),
+    Rule(
+        # What the log says about a file is copied when its deleted rows change: row ids given meanwhile would be lost.
+        name="concurrent new description of the same files",
+        levels=BOTH,
+        holds=lambda change, winner: not change.touched.isdisjoint(winner.added_paths),
+        why="it described files anew that this operation removes",
     ),
     Rule(
         name="concurrent transaction",
@@ -119,6 +126,12 @@ CONFLICTS: tuple[Rule, ...] = (
 )
 
 
-def conflict(change: Change, winner: WinningCommit, isolation: Isolation) -> Rule | None:
-    """The first rule by which `change` must not follow `winner`, or None."""
-    return next((rule for rule in CONFLICTS if isolation in rule.levels and rule.holds(change, winner)), None)
+def conflict(
+    change: Change, winners: Sequence[WinningCommit], isolation: Isolation
+) -> tuple[Rule, WinningCommit] | None:
+    """The first rule by which `change` must not follow the commits `winners`, with the first of them that it is about, or None.
+
+    Rules are tried in their order over all commits: predicates are judged only where no commit has changed the columns.
+    """
+    rules = (rule for rule in CONFLICTS if isolation in rule.levels)
+    return next(((rule, winner) for rule in rules for winner in winners if rule.holds(change, winner)), None)

@@ -69,9 +69,9 @@ def _rebased(format_: WritableFormat, change: Change, state: TableState) -> Tabl
     """The newest state, once nothing that happened since `state` stands against the change."""
     newest = format_.latest()
     isolation = isolation_of(newest.properties.get(ISOLATION, ""))
-    for winner in format_.commits_after(state.instant.version):
-        rule = conflict(change, winner, isolation)
-        if rule is not None:
-            raise CommitConflictError(format_.storage.url, change.operation, winner.version, rule.why)
+    found = conflict(change, format_.commits_after(state.instant.version), isolation)
+    if found is not None:
+        rule, winner = found
+        raise CommitConflictError(format_.storage.url, change.operation, winner.version, rule.why)
     format_.check_writable(newest, change.operation)
     return newest

@@ -174,7 +174,7 @@ def finish(
         touched=frozenset((*partly, *(logged_path(file) for file in removed))),
         details=record.details,
         transactions=() if record.transaction is None else (record.transaction,),
-        reads=ReadsWhere(handle.predicate),
+        reads=ReadsWhere(handle.predicate, frozenset(by_path)),
         operation_id=handle.operation_id,
     )
     instant = commit_files(handle.format, change, handle.state, retries)

@@ -291,9 +291,9 @@ class DeltaFormat:
 
     def commits_after(self, version: int) -> Sequence[WinningCommit]:
         """The commits after `version`, oldest first."""
-        listing = list_log(self.storage, start=version + 1)
         state = self.latest()
-        commits = self._read_commits([(number, file) for number, file in listing.commits if number > version])
+        listing = list_log(self.storage, start=version + 1)
+        commits = self._commits_between(listing, version, listing.latest_version)
         return [winning_commit(number, lines, state.shape) for number, lines in commits]
 
     def after_commit(self, instant: Instant) -> None:

@@ -25,29 +25,39 @@ NOTHING = WinningCommit(
     blind_append=False,
     data_change=False,
     added=AddedFiles((), SHAPE),
-    added_any=False,
+    added_paths=frozenset(),
     removed=frozenset(),
-    removed_any=False,
     metadata_changed=False,
     protocol_changed=False,
     transactions=frozenset(),
     domains=frozenset(),
 )
-APPEND = attrs.evolve(NOTHING, blind_append=True, data_change=True, added=AddedFiles((ADDED,), SHAPE), added_any=True)
+APPEND = attrs.evolve(
+    NOTHING, blind_append=True, data_change=True, added=AddedFiles((ADDED,), SHAPE), added_paths=frozenset({ADDED.path})
+)
 WRITE = attrs.evolve(APPEND, blind_append=False)
-DELETE = attrs.evolve(NOTHING, data_change=True, removed=frozenset({"1.parquet"}), removed_any=True)
-COMPACTION = attrs.evolve(WRITE, data_change=False, removed=frozenset({"1.parquet"}), removed_any=True)
+DELETE = attrs.evolve(NOTHING, data_change=True, removed=frozenset({"0.parquet"}))
+COMPACTION = attrs.evolve(WRITE, data_change=False, removed=frozenset({"0.parquet"}))
+# Deleted rows: the file goes and comes with another deletion vector.
+REVISION = attrs.evolve(WRITE, removed=frozenset({ADDED.path}))
+# Row ids or statistics given to files that are there.
+NEW_DESCRIPTION = attrs.evolve(WRITE, data_change=False)
 
 BLIND = Change(operation="WRITE")
 
 
-def reading(text):
-    return Change(operation="DELETE", reads=ReadsWhere(bind(text, SCHEMA)))
+def reading(text, *files):
+    """A change of rows that read files, or all files where it names none."""
+    return Change(operation="DELETE", reads=ReadsWhere(bind(text, SCHEMA), frozenset(files) if files else None))
+
+
+def touching(*files):
+    return attrs.evolve(BLIND, touched=frozenset(files))
 
 
 def rule(change, winner, isolation):
-    found = conflict(change, winner, isolation)
-    return None if found is None else found.name
+    found = conflict(change, [winner], isolation)
+    return None if found is None else found[0].name
 
 
 # Each line: what happens, the change that lost, the commit that won, and the rule by which it must not follow at
@@ -85,21 +95,54 @@ CASES = [
     ("delete after a write that may match", reading("id = 15"), WRITE, "concurrent write", "concurrent write"),
     ("delete after a write of other values", reading("id = 21"), WRITE, None, None),
     (
-        "delete after a delete",
-        reading("id = 21"),
+        "delete after a delete of what it read",
+        reading("id = 21", "0.parquet", "2.parquet"),
         DELETE,
         "concurrent delete of what was read",
         "concurrent delete of what was read",
     ),
-    ("delete after a compaction of other files", reading("id = 15"), COMPACTION, None, None),
+    ("delete after a delete of other files", reading("id = 21", "2.parquet"), DELETE, None, None),
+    (
+        "a look at the whole table after a delete",
+        reading("true"),
+        DELETE,
+        "concurrent delete of what was read",
+        "concurrent delete of what was read",
+    ),
+    (
+        "delete after a delete of other rows of a file that it read",
+        reading("id = 15", ADDED.path),
+        REVISION,
+        "concurrent write",
+        "concurrent write",
+    ),
+    (
+        # By its statistics the file has no such row, but it was read: what it held when it was read is what counts.
+        "delete after a delete from a file whose bounds have changed",
+        reading("id = 21", ADDED.path),
+        REVISION,
+        "concurrent delete of what was read",
+        "concurrent delete of what was read",
+    ),
+    ("delete after a delete of rows of another partition", reading("p = 'b'", "2.parquet"), REVISION, None, None),
+    ("delete after a compaction of files that it read", reading("id = 15", "0.parquet"), COMPACTION, None, None),
+    ("delete after a compaction of other files", reading("id = 15", "2.parquet"), COMPACTION, None, None),
     (
         "removing a file that is gone",
-        attrs.evolve(BLIND, touched=frozenset({"1.parquet"})),
+        touching("0.parquet"),
         COMPACTION,
         "concurrent delete of the same files",
         "concurrent delete of the same files",
     ),
-    ("removing a file that is there", attrs.evolve(BLIND, touched=frozenset({"2.parquet"})), COMPACTION, None, None),
+    ("removing a file that is there", touching("2.parquet"), COMPACTION, None, None),
+    (
+        "removing a file that was described anew",
+        touching(ADDED.path),
+        NEW_DESCRIPTION,
+        "concurrent new description of the same files",
+        "concurrent new description of the same files",
+    ),
+    ("removing a file beside one that was described anew", touching("2.parquet"), NEW_DESCRIPTION, None, None),
     (
         "the same application",
         attrs.evolve(BLIND, transactions=(("loader", 2),)),
@@ -163,9 +206,19 @@ def test_whatever_is_refused_under_the_weaker_level_is_refused_under_the_stronge
 
 
 def test_a_rule_tells_why():
-    found = conflict(reading("id = 15"), APPEND, SERIALIZABLE)
+    found, winner = conflict(reading("id = 15"), [NOTHING, APPEND], SERIALIZABLE)
 
     assert found.why == "it appended rows that this operation might have read"
+    assert winner == APPEND
+
+
+def test_columns_that_a_later_commit_took_away_are_not_looked_for():
+    without = AddedFiles((ADDED,), attrs.evolve(SHAPE, schema=Schema(SCHEMA.fields[1:])))
+    winners = [attrs.evolve(APPEND, added=without), attrs.evolve(NOTHING, version=8, metadata_changed=True)]
+
+    found, winner = conflict(reading("id = 15"), winners, SERIALIZABLE)
+
+    assert (found.name, winner.version) == ("metadata changed", 8)
 
 
 def test_a_change_that_reads_nothing_is_a_blind_one():

@@ -1,3 +1,4 @@
+import json
 import warnings
 
 import pyarrow as pa
@@ -5,7 +6,13 @@ import pytest
 
 import tablespec
 from tablespec import Retries
-from tablespec.errors import CommitConflictError, CommitRetriesExhaustedError, StorageError, TableSpecWarning
+from tablespec.errors import (
+    ChangesGoneError,
+    CommitConflictError,
+    CommitRetriesExhaustedError,
+    StorageError,
+    TableSpecWarning,
+)
 from tablespec.formats.base import Change
 from tablespec.formats.delta.format import DeltaFormat
 from tablespec.storage.store import Storage
@@ -176,6 +183,83 @@ def test_a_protocol_that_cannot_be_written_any_more_is_noticed_in_a_race(folder)
         overtaken(folder, upgraded).append(rows(3))
 
     assert data_files(folder) == named_files(folder)
+
+
+def test_a_commit_in_between_that_is_gone_from_the_log_is_not_passed_over(folder):
+    def several(other):
+        for value in (2, 3, 4):
+            other.append(rows(value))
+        other.checkpoint()
+        commit_file(folder, 3).unlink()
+
+    with pytest.raises(ChangesGoneError):
+        overtaken(folder, several).append(rows(5))
+
+    assert_same_rows(tablespec.open_table(str(folder)).scan(), [(1,), (2,), (3,), (4,)])
+
+
+def test_every_commit_in_between_is_checked_however_often_the_race_is_lost(folder):
+    acts = [
+        lambda other: other.append(rows(2)),
+        lambda other: other.append(rows(3)),
+        lambda other: other.set_properties({"a": "1"}),
+    ]
+
+    with pytest.raises(CommitConflictError) as caught:
+        overtaken(folder, *acts).append(rows(4))
+
+    assert caught.value.version == 4
+    assert_same_rows(tablespec.open_table(str(folder)).scan(), [(1,), (2,), (3,)])
+
+
+# --- races of row changes ---
+
+MERGE = (tablespec.when_matched_update(), tablespec.when_not_matched_insert())
+
+
+@pytest.fixture
+def files(folder):
+    """A table of three files, with one row each."""
+    table = tablespec.open_table(str(folder))
+    table.upgrade_protocol(["deletionVectors"])
+    for value in (2, 3):
+        table.append(rows(value))
+    return folder
+
+
+ON_OTHER_FILES = {
+    "two deletes": (lambda table: table.delete("id = 1"), lambda other: other.delete("id = 2")),
+    "two merges": (
+        lambda table: table.merge(rows(1), "t.id = s.id", *MERGE),
+        lambda other: other.merge(rows(2), "t.id = s.id", *MERGE),
+    ),
+    "an update and a replacement": (
+        lambda table: table.update({"id": "1"}, "id = 1"),
+        lambda other: other.replace_where("id = 2", rows(2), data_columns=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("level", ["Serializable", "WriteSerializable"])
+@pytest.mark.parametrize(("act", "others"), list(ON_OTHER_FILES.values()), ids=list(ON_OTHER_FILES))
+def test_changes_of_rows_in_different_files_both_stand(files, act, others, level):
+    tablespec.open_table(str(files)).set_properties({"delta.isolationLevel": level})
+
+    assert act(overtaken(files, others)).instant.version == 7
+
+    expected = [(3,)] if act is ON_OTHER_FILES["two deletes"][0] else [(1,), (2,), (3,)]
+    assert_same_rows(tablespec.open_table(str(files)).scan(), expected)
+
+
+def test_row_ids_that_somebody_gives_to_a_file_are_not_lost(files):
+    def numbered(other):
+        action = {**actions_of(files, 1, "add")[0], "baseRowId": 77, "dataChange": False}
+        commit_file(files, 5).write_text(json.dumps({"add": action}) + "\n")
+
+    with pytest.raises(CommitConflictError, match="it described files anew"):
+        overtaken(files, numbered).delete("id = 1")
+
+    assert_same_rows(tablespec.open_table(str(files)).scan(), [(1,), (2,), (3,)])
 
 
 # --- unsure answers ---
