@@ -6,10 +6,10 @@ READY := $(VENV)/.ready
 TEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: help setup demo test check bench docs clean
+.PHONY: help setup demo test test-jvm check bench docs clean
 
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "  PYTHON=python3.12 chooses the interpreter of the virtual environment,"
 	@echo "  TEST_ARGS=tests/unit/expr the tests to run, BENCH_ARGS=--quick a shorter benchmark."
@@ -23,6 +23,9 @@ demo: $(READY) ## Run a small pipeline and open its table with other engines
 test: $(READY) ## Run the tests; without Java those that need Spark are skipped, and under CI they fail
 	@$(RUN) tests/java.py
 	$(RUN) -m pytest $(TEST_ARGS)
+
+test-jvm: $(READY) ## Run the tests beside Delta on Spark; skipped where its jars cannot be fetched
+	$(RUN) -m pytest tests/jvm $(TEST_ARGS)
 
 check: $(READY) ## Lint, check formatting and types, hold the layers, report sizes
 	$(RUN) -m ruff check .

@@ -1,0 +1,149 @@
+"""What tablespec writes, Delta on Spark reads: rows of every version, row ids and the change feed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablespec
+from tablespec import Profile, Table, when_matched_update, when_not_matched_insert
+from tests.handmade import commit_file
+from tests.interop.every_type import NESTED, PARTITIONS, SCALARS
+from tests.jvm.delta_spark import DeltaSpark
+from tests.rows import assert_same_rows
+
+MAPPINGS = {"plain": {}, "mapped by name": {"delta.columnMapping.mode": "name"}}
+BY_ID = {"delta.columnMapping.mode": "id"}
+LONG_AGO = {"delta.deletedFileRetentionDuration": "interval 36500 days"}
+SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("fare", pa.float64())])
+
+
+def trips(*rows: tuple[object, ...]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row)) for row in rows], SCHEMA)
+
+
+def beside(columns: dict[str, pa.Array]) -> pa.Table:
+    """All columns in one table, the shorter ones filled up with nulls; Spark takes no name of two words for granted."""
+    count = max(map(len, columns.values()))
+    return pa.table(
+        {
+            f"c {number} {name}".translate(str.maketrans(" (,)", "____")): pa.concat_arrays(
+                [array, pa.nulls(count - len(array), array.type)]
+            )
+            for number, (name, array) in enumerate(columns.items())
+        }
+    )
+
+
+def with_a_history(url: Path, profile: Profile, properties: dict[str, str]) -> Table:
+    """A table that has seen every verb, with a null, an odd and a plain partition."""
+    table = tablespec.create_table(
+        str(url),
+        SCHEMA,
+        partition_by=["city"],
+        key=["id"],
+        profile=profile,
+        properties={**LONG_AGO, "delta.enableChangeDataFeed": "true", **properties},
+    )
+    table.append(trips(*((number, "sf", number / 2) for number in range(20))))
+    table.append(trips((20, None, 1.0), (21, "a b/c%d=é'\"", 2.0), (22, "la", None), (23, "la", 4.0)))
+    table.delete("id in (3, 7) or city is null")
+    table.update({"fare": "fare + 100"}, "id >= 5 and id < 9")
+    table.checkpoint()
+    source = trips((1, "sf", -1.0), (24, "sf", -2.0))
+    table.merge(source, "t.id = s.id and t.city = s.city", when_matched_update(), when_not_matched_insert())
+    table.append(pa.table({"id": [25], "city": ["la"], "note": ["new"]}), merge_schema=True)
+    table.replace_where("city = 'la' and id > 22", pa.table({"id": [26], "city": ["la"]}), data_columns=True)
+    table.compact(where="city = 'sf'")
+    table.upsert(trips((21, "a b/c%d=é'\"", 2.5), (27, "x", 2.5)))
+    table.delete("id = 10")
+    return table
+
+
+@pytest.mark.parametrize("properties", [*MAPPINGS.values(), BY_ID], ids=[*MAPPINGS, "mapped by id"])
+@pytest.mark.parametrize("profile", Profile)
+def test_every_value_of_every_type_is_read(delta: DeltaSpark, tmp_path, profile, properties):
+    rows = beside({**SCALARS, **NESTED})
+    table = tablespec.create_table(str(tmp_path), rows.schema, profile=profile, properties=properties)
+    table.append(rows)
+
+    assert_same_rows(delta.rows(tmp_path), rows)
+
+
+@pytest.mark.parametrize("properties", MAPPINGS.values(), ids=MAPPINGS)
+@pytest.mark.parametrize("profile", Profile)
+def test_partitions_of_every_type_are_read(delta: DeltaSpark, tmp_path, profile, properties):
+    rows = beside(PARTITIONS)
+    rows = rows.append_column("row", pa.arange(0, rows.num_rows))
+    partition_by = rows.column_names[:-1]
+    table = tablespec.create_table(
+        str(tmp_path), rows.schema, partition_by=partition_by, profile=profile, properties=properties
+    )
+    table.append(rows)
+    table.checkpoint()
+    commit_file(tmp_path, 0).unlink()
+
+    assert_same_rows(delta.rows(tmp_path), rows)
+
+
+@pytest.mark.parametrize("properties", MAPPINGS.values(), ids=MAPPINGS)
+@pytest.mark.parametrize("profile", Profile)
+def test_every_version_and_every_change_is_read(delta: DeltaSpark, tmp_path, profile, properties):
+    table = with_a_history(tmp_path, profile, properties)
+    last = table.instant().version
+
+    for version in range(1, last + 1) if profile is Profile.OPEN else (4, last):
+        assert_same_rows(delta.rows(tmp_path, version), table.scan(at=version))
+    assert_same_rows(feed(delta, tmp_path, 0), our_feed(table, None))
+    assert_same_rows(feed(delta, tmp_path, last), our_feed(table, last - 1))
+
+
+def test_row_ids_of_the_strict_profile_are_read(delta: DeltaSpark, tmp_path):
+    table = with_a_history(tmp_path, Profile.STRICT, {})
+
+    for version in (2, 4, table.instant().version):
+        assert_same_rows(spark_row_ids(delta, tmp_path, version), our_row_ids(table, version))
+
+
+def test_row_ids_of_the_open_profile_are_read_once_they_are_enabled(delta: DeltaSpark, tmp_path):
+    table = with_a_history(tmp_path, Profile.OPEN, {})
+    ours = our_row_ids(table, None).to_table()
+
+    delta.sql(f"ALTER TABLE delta.`{tmp_path}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    delta.sql(f"INSERT INTO delta.`{tmp_path}` VALUES (99, 'sf', 1.0, NULL)")
+
+    theirs = spark_row_ids(delta, tmp_path, None)
+    old = theirs.filter(pa.compute.field("id") != 99)
+    assert_same_rows(old.select(["id", "row_id"]), ours.select(["id", "_row_id"]))
+    assert len(set(theirs["row_id"].to_pylist())) == theirs.num_rows
+    assert_same_rows(theirs, our_row_ids(table, None))
+
+
+def test_the_history_is_read(delta: DeltaSpark, tmp_path):
+    table = with_a_history(tmp_path, Profile.STRICT, {})
+
+    told = delta.sql(f"DESCRIBE HISTORY delta.`{tmp_path}`")
+
+    assert told["version"].to_pylist() == [entry.instant.version for entry in table.history()]
+    assert told["operation"].to_pylist() == [entry.operation for entry in table.history()]
+
+
+def feed(delta: DeltaSpark, url: Path, first: int) -> pa.Table:
+    rows = delta.sql(f"SELECT * FROM table_changes_by_path('{url}', {first})")
+    return rows.drop_columns(["_commit_timestamp"])
+
+
+def our_feed(table: Table, after: int | None) -> pa.Table:
+    rows = table.changes(after).to_table()
+    return rows.select([*table.schema.names, "_change_type", "_commit_version"])
+
+
+def spark_row_ids(delta: DeltaSpark, url: Path, version: int | None) -> pa.Table:
+    travel = "" if version is None else f" VERSION AS OF {version}"
+    return delta.sql(f"SELECT id, _metadata.row_id, _metadata.row_commit_version FROM delta.`{url}`{travel}")
+
+
+def our_row_ids(table: Table, version: int | None) -> tablespec.Scan:
+    return table.scan(columns=["id", "_row_id", "_row_commit_version"], at=version)
