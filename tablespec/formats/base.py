@@ -7,10 +7,11 @@ concrete format.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import attrs
+import pyarrow as pa
 from pyroaring import BitMap64
 
 from tablespec.expr.nodes import Predicate
@@ -62,6 +63,29 @@ class SliceCodec(Protocol):
 
     def deleted_positions(self, storage: Storage, slice_: FileSlice) -> BitMap64 | None:
         """The physical positions of the rows of the base file that are deleted, or None for none."""
+        ...
+
+
+@runtime_checkable
+class MergingCodec(SliceCodec, Protocol):
+    """A codec of slices that may have log files, whose records must be merged with those of the base file."""
+
+    def merged(
+        self,
+        storage: Storage,
+        slice_: FileSlice,
+        wanted: Schema,
+        read_base: Callable[[Schema], Iterator[pa.RecordBatch]],
+        instants: frozenset[int] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a slice with at least the wanted columns, in no particular order.
+
+        `read_base` gives columns of the base file. With `instants` only the rows and log blocks that these instants wrote are merged.
+        """
+        ...
+
+    def instants_between(self, after: int, upto: int | None) -> frozenset[int]:
+        """The instants whose rows are new in a window; which clock counts is for the format to say."""
         ...
 
 

@@ -30,7 +30,7 @@ from tablespec.expr.nodes import (
     conjuncts,
 )
 from tablespec.expr.rewrite import split
-from tablespec.formats.base import ReadLayout, SliceCodec
+from tablespec.formats.base import MergingCodec, ReadLayout, SliceCodec
 from tablespec.model import row
 from tablespec.model.file import BaseFile, FileSlice
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
@@ -78,10 +78,16 @@ class FileSliceReader:
     def open(self, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
         """The rows of a slice, batch by batch; nothing is read before the first is asked for."""
         match self.mode:
+            case Snapshot() if slice_.logs:
+                yield from self._merged(slice_, None)
+                return
             case Snapshot():
                 deleted = self.deleted(slice_)
             case ReadOptimized():
                 deleted = None
+            case Incremental(after, upto) if isinstance(self.codec, MergingCodec):
+                yield from self._merged(slice_, self.codec.instants_between(after, upto))
+                return
             case Incremental(after):
                 yield from self._newer_than(after).open(slice_)
                 return
@@ -90,11 +96,13 @@ class FileSliceReader:
                 raise UnsupportedTableError(self.storage.url, "the reading mode Cdc on single slices", way_out)
             case _:
                 assert_never(self.mode)
-        if slice_.logs and isinstance(self.mode, Snapshot):
-            raise UnsupportedTableError(self.storage.url, "log files", "read it in the mode ReadOptimized")
         if slice_.base is None:
             return
         yield from self._rows(slice_, slice_.base, deleted)
+
+    def open_written_by(self, slice_: FileSlice, instants: frozenset[int]) -> Iterator[pa.RecordBatch]:
+        """The rows of a slice that these instants wrote, merged among themselves."""
+        yield from self._merged(slice_, instants)
 
     def open_at(self, slice_: FileSlice, positions: BitMap64) -> Iterator[pa.RecordBatch]:
         """The rows of the base file at these positions, deleted or not; row groups without any are not read."""
@@ -118,6 +126,27 @@ class FileSliceReader:
         newer = Or((IsNull(version), Compare(Op.GT, version, Literal(after, LONG))))
         return attrs.evolve(self, predicate=all_of((self.predicate, newer)), mode=Snapshot())
 
+    def _merged(self, slice_: FileSlice, instants: frozenset[int] | None) -> Iterator[pa.RecordBatch]:
+        """The rows of a slice whose log records must be merged with its base file."""
+        if not isinstance(self.codec, MergingCodec):
+            raise UnsupportedTableError(self.storage.url, "log files", "read it in the mode ReadOptimized")
+        constants = dict(zip(self.layout.constants, slice_.partition_values))
+        wanted = self.schema
+        needed = Schema(tuple(field for field in _with_filter_columns(self, wanted) if field.name not in constants))
+        # A row group without a match may hold the older version of a row, or the only one that a log record changes.
+        pushed = TRUE if slice_.logs else self._about_row_groups({*constants})
+
+        def read_base(schema: Schema) -> Iterator[pa.RecordBatch]:
+            if slice_.base is not None:
+                yield from (piece.batch for piece in self._pieces(slice_.base, schema, pushed, None))
+
+        for batch in self.codec.merged(self.storage, slice_, needed, read_base, instants):
+            made = _Made(None, constants, self.layout.hidden, PositionedBatch(0, batch))
+            if self.predicate != TRUE:
+                made = made.filtered(matching(self.predicate, made.columns(_filter_columns(self))))
+            if made.rows:
+                yield made.columns(wanted.fields)
+
     def _rows(
         self, slice_: FileSlice, base: BaseFile, deleted: BitMap64 | None, positions: BitMap64 | None = None
     ) -> Iterator[pa.RecordBatch]:
@@ -127,7 +156,7 @@ class FileSliceReader:
         unstored = {*constants, *(field.name for field in PHYSICAL if field.name in self.layout.hidden)}
         needed = Schema(tuple(field for field in fields if field.name not in unstored))
         pushed = self._about_row_groups(unstored)
-        tested = tuple(_find(self.layout, name) for name in sorted({path[0] for path in columns_of(self.predicate)}))
+        tested = _filter_columns(self)
         for piece in self._pieces(base, needed, pushed, positions):
             made = _Made(base, constants, self.layout.hidden, piece)
             kept = None if deleted is None else _not_deleted(piece, deleted)
@@ -181,17 +210,20 @@ def _find(layout: ReadLayout, name: str) -> Field:
         raise ColumnNotFoundError(name, near_names(name, names)) from error
 
 
+def _filter_columns(reader: FileSliceReader) -> tuple[Field, ...]:
+    return tuple(_find(reader.layout, name) for name in sorted({path[0] for path in columns_of(reader.predicate)}))
+
+
 def _with_filter_columns(reader: FileSliceReader, wanted: Schema) -> tuple[Field, ...]:
     names = set(wanted.names)
-    extra = sorted({path[0] for path in columns_of(reader.predicate)} - names)
-    return (*wanted.fields, *(_find(reader.layout, name) for name in extra))
+    return (*wanted.fields, *(field for field in _filter_columns(reader) if field.name not in names))
 
 
 @attrs.frozen(eq=False)
 class _Made:
     """Rows of a file, with columns made on demand that files do not hold, or not for every row."""
 
-    base: BaseFile
+    base: BaseFile | None
     constants: dict[str, object]
     hidden: Schema
     piece: PositionedBatch
@@ -221,7 +253,7 @@ class _Made:
     def _column(self, field: Field) -> pa.Array:
         if field.name in self.constants:
             return pa.repeat(pa.scalar(self.constants[field.name], arrow_type(field.type)), self.rows)
-        if field.name not in self.hidden:
+        if field.name not in self.hidden or self.base is None:
             return self.piece.batch.column(field.name)
         match field.name:
             case row.FILE:

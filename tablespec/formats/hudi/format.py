@@ -14,8 +14,8 @@ from tablespec.formats.hudi.instant_time import whole_number
 from tablespec.formats.hudi.listing import data_files, lost_groups
 from tablespec.formats.hudi.properties import BACKUP, PROPERTIES, TableProperties, load_properties
 from tablespec.formats.hudi.schema import parse_avro_schema
-from tablespec.formats.hudi.state import HudiState, state_at
-from tablespec.formats.hudi.timeline import ActiveTimeline, CompletedAction, load_timeline
+from tablespec.formats.hudi.state import HudiState, state_of
+from tablespec.formats.hudi.timeline import ActiveTimeline, CompletedAction, load_timeline, visibility_at
 from tablespec.model.change import CommitChanges, FreshSlice
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
@@ -146,10 +146,12 @@ class HudiFormat:
 
     def _state(self, table: TableProperties, active: ActiveTimeline, writes: Sequence[CompletedAction]) -> HudiState:
         replacing = [self._commit(action) for action in writes if action.action == "replacecommit"]
-        return state_at(
+        newest = writes[-1].request if writes and tuple(writes) != active.writes else None
+        return state_of(
             self.storage,
             table,
             active,
+            visibility_at(active, newest, layout=table.layout),
             instant=writes[-1].instant if writes else _NEVER_WRITTEN,
             stored_schema=self._schema(table, writes),
             replaced=frozenset(group for commit in replacing for group in commit.replaced),

@@ -20,6 +20,12 @@ def whole_number(number: int) -> int:
     return number * 1000 + 999 if len(str(number)) == _SECONDS_DIGITS else number
 
 
+def instant_texts(number: int) -> tuple[str, ...]:
+    """How the rows of an instant may spell its time."""
+    text = str(number).zfill(DIGITS)
+    return (text, text[:_SECONDS_DIGITS]) if text.endswith("999") else (text,)
+
+
 def instant_millis(number: int) -> int:
     """Milliseconds since the epoch of an instant time, taken as UTC; 0 for numbers that are no time."""
     text = str(number)

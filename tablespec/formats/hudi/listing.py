@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import attrs
 
 from tablespec.formats.hudi.key_generator import KeyGenerator, Known, partition_values
-from tablespec.formats.hudi.names import parse_base_file_name
+from tablespec.formats.hudi.names import BaseFileName, LogFileName, parse_base_file_name, parse_log_file_name
 from tablespec.formats.hudi.timeline import Visibility
-from tablespec.model.file import BaseFile, FileGroupId, FileSlice
+from tablespec.model.file import BaseFile, FileGroupId, FileSlice, LogFile
 from tablespec.model.schema import Schema
 from tablespec.storage.store import FileInfo, Storage
 
@@ -34,28 +34,67 @@ def data_files(storage: Storage) -> Iterator[FileInfo]:
     yield from storage.list(after=_AFTER_METADATA)
 
 
-def base_slices(files: Iterable[FileInfo]) -> Iterator[FileSlice]:
-    """A slice of its own for each base file; other files do not count."""
+@attrs.frozen
+class GroupFile:
+    """A base or log file, and what its name says."""
+
+    group: FileGroupId
+    file: FileInfo
+    name: BaseFileName | LogFileName
+
+
+def group_files(files: Iterable[FileInfo]) -> Iterator[GroupFile]:
+    """The base and log files, in path order; files that hold changes and all others do not count."""
     for file in files:
         partition, _, name = file.path.rpartition("/")
-        if (parsed := parse_base_file_name(name)) is not None:
-            base = BaseFile(path=file.path, logged_as=file.path, size=file.size, modified=file.modified)
-            yield FileSlice(group=FileGroupId(partition, parsed.file_id), instant=parsed.instant, base=base)
+        parsed = parse_base_file_name(name) or parse_log_file_name(name)
+        if parsed is not None and not (isinstance(parsed, LogFileName) and parsed.is_cdc):
+            yield GroupFile(FileGroupId(partition, parsed.file_id), file, parsed)
 
 
 def slices_at(
-    slices: Iterable[FileSlice], visibility: Visibility, replaced: frozenset[FileGroupId]
+    files: Iterable[GroupFile], visibility: Visibility, replaced: frozenset[FileGroupId]
 ) -> tuple[FileSlice, ...]:
     """The newest visible slice of each file group that no replace commit has taken away."""
-    newest: dict[FileGroupId, FileSlice] = {}
-    for slice_ in slices:
-        if slice_.group in replaced or not visibility.sees(slice_.instant):
+    bases: dict[FileGroupId, GroupFile] = {}
+    logs: dict[FileGroupId, list[GroupFile]] = {}
+    for found in files:
+        if found.group in replaced or not visibility.sees_file(found.name):
             continue
-        older = newest.get(slice_.group)
+        if isinstance(found.name, LogFileName):
+            logs.setdefault(found.group, []).append(found)
+            continue
+        older = bases.get(found.group)
         # Paths come in order, so of two attempts at the same file the later name wins every time.
-        if older is None or older.instant <= slice_.instant:
-            newest[slice_.group] = slice_
-    return tuple(newest.values())
+        if older is None or older.name.instant <= found.name.instant:
+            bases[found.group] = found
+    groups = dict.fromkeys((*bases, *logs))
+    slices = (_slice(group, bases.get(group), logs.get(group, ()), visibility) for group in groups)
+    return tuple(slice_ for slice_ in slices if slice_.base is not None or slice_.logs)
+
+
+def _slice(group: FileGroupId, base: GroupFile | None, logs: Iterable[GroupFile], visibility: Visibility) -> FileSlice:
+    """The base file with the logs that were written since; a log of an older base is left out."""
+    since = base.name.instant if base is not None else -1
+    names = [(log.name, log.file) for log in logs if isinstance(log.name, LogFileName)]
+    # Logs are merged in the order of requests, whenever they were completed.
+    current = sorted(
+        ((name, file) for name, file in names if visibility.completion(name.instant) >= since),
+        key=lambda one: (one[0].instant, one[0].version, one[0].write_token),
+    )
+    return FileSlice(
+        group=group,
+        instant=base.name.instant if base is not None else min((name.instant for name, _ in current), default=-1),
+        base=None if base is None else _base_file(base.file),
+        logs=tuple(
+            LogFile(path=file.path, size=file.size, instant=name.instant, version=name.version)
+            for name, file in current
+        ),
+    )
+
+
+def _base_file(file: FileInfo) -> BaseFile:
+    return BaseFile(path=file.path, logged_as=file.path, size=file.size, modified=file.modified)
 
 
 def with_partition_values(slices: tuple[FileSlice, ...], generator: KeyGenerator, schema: Schema) -> Listing:

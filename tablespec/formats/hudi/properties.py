@@ -35,12 +35,18 @@ class TableProperties:
     base_file_format: str
     create_schema: str
     record_key: tuple[str, ...]
+    ordering_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]
     key_generator: str
     hive_style: bool
     url_encoded: bool
     meta_fields: bool
     timeline_folder: str
+
+    @property
+    def layout(self) -> int:
+        """The layout of the timeline: 1 up to version 7, 2 from version 8 on."""
+        return 2 if self.version >= 8 else 1
 
 
 def load_properties(storage: Storage) -> TableProperties:
@@ -85,6 +91,9 @@ def table_properties(entries: tuple[tuple[str, str], ...]) -> TableProperties:
         base_file_format=file_format.upper(),
         create_schema=found.get("hoodie.table.create.schema", ""),
         record_key=_listed(found.get("hoodie.table.recordkey.fields", "")),
+        ordering_fields=_listed(
+            found.get("hoodie.table.ordering.fields") or found.get("hoodie.table.precombine.field", "")
+        ),
         partition_fields=_listed(found.get("hoodie.table.partition.fields", "")),
         key_generator=generator,
         hive_style=_flag(found, "hoodie.datasource.write.hive_style_partitioning", default=False),
@@ -100,8 +109,6 @@ def unsupported(properties: TableProperties) -> Iterator[tuple[str, str]]:
     entries = dict(properties.entries)
     if properties.version not in VERSIONS:
         yield f"Hudi table version {properties.version}", "upgrade it with Hudi to version 6, 8 or 9"
-    if properties.is_merge_on_read:
-        yield "merge-on-read", "copy-on-write tables can be read"
     if properties.base_file_format != "PARQUET":
         yield f"{properties.base_file_format} base files", "Parquet base files can be read"
     if entries.get("hoodie.bootstrap.base.path"):

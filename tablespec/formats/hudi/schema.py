@@ -35,7 +35,9 @@ META_COLUMNS = (
     "_hoodie_file_name",
 )
 META_SCHEMA = Schema(tuple(Field(name=name, type=STRING) for name in META_COLUMNS))
-_OPERATION_COLUMN = "_hoodie_operation"
+OPERATION_COLUMN = "_hoodie_operation"
+RECORD_KEY_COLUMN = "_hoodie_record_key"
+COMMIT_TIME_COLUMN = "_hoodie_commit_time"
 
 _PRIMITIVES: Mapping[str, DataType] = {
     "null": VOID,
@@ -72,7 +74,7 @@ def parse_avro_schema(text: str) -> Schema:
     except (KeyError, TypeError) as error:
         raise ValueError(f"the Avro schema lacks {error}") from error
     assert isinstance(struct, StructType)
-    hidden = {*META_COLUMNS, _OPERATION_COLUMN}
+    hidden = {*META_COLUMNS, OPERATION_COLUMN}
     return Schema(tuple(field for field in struct.fields if field.name not in hidden))
 
 
@@ -86,7 +88,7 @@ class _Reader:
         if isinstance(avro, list):
             return self._union(avro, path, namespace)[0]
         if isinstance(avro, str):
-            return _PRIMITIVES[avro] if avro in _PRIMITIVES else self._named[_full_name(avro, namespace)]
+            return _PRIMITIVES[avro] if avro in _PRIMITIVES else self._named[full_name(avro, namespace)]
         if not isinstance(avro, dict):
             raise TypeError(f"a type at {path or 'the top'}")
         return self._complex(avro, path, namespace)
@@ -105,16 +107,16 @@ class _Reader:
                 value, nullable = self._nullable(avro["values"], f"{path}.value", namespace)
                 return MapType(STRING, value, nullable)
             case "fixed" | "enum":
-                data_type = _leaf(avro, str(kind))
-                self._named[_full_name(str(avro["name"]), str(avro.get("namespace") or namespace))] = data_type
+                data_type = leaf_type(avro, str(kind))
+                self._named[full_name(str(avro["name"]), str(avro.get("namespace") or namespace))] = data_type
                 return data_type
             case str() if kind in _PRIMITIVES:
-                return _leaf(avro, kind)
+                return leaf_type(avro, kind)
             case _:
                 return self.data_type(kind, path, namespace)
 
     def _record(self, avro: Mapping[str, Json], path: str, namespace: str) -> DataType:
-        name = _full_name(str(avro["name"]), str(avro.get("namespace") or namespace))
+        name = full_name(str(avro["name"]), str(avro.get("namespace") or namespace))
         inner = name.rpartition(".")[0]
         members = avro["fields"]
         if not isinstance(members, list):
@@ -140,12 +142,14 @@ class _Reader:
         return self.data_type(types[0], path, namespace), len(types) < len(members)
 
 
-def _leaf(avro: Mapping[str, Json], kind: str) -> DataType:
+def leaf_type(avro: Mapping[str, Json], kind: str) -> DataType:
+    """The column type of an Avro type that holds no others."""
     logical = str(avro.get("logicalType") or "")
     if logical == "decimal" and kind in ("bytes", "fixed"):
         return DecimalType(int(str(avro["precision"])), int(str(avro.get("scale") or 0)))
     return _LOGICAL.get((kind, logical), _PRIMITIVES[kind])
 
 
-def _full_name(name: str, namespace: str) -> str:
+def full_name(name: str, namespace: str) -> str:
+    """The name of a type with its namespace."""
     return name if "." in name or not namespace else f"{namespace}.{name}"

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 import pyarrow as pa
-from pyroaring import BitMap64
 
 from tablespec.arrow.schema import arrow_type
 from tablespec.arrow.verdict import ColumnBounds, verdicts
@@ -14,24 +13,17 @@ from tablespec.errors import CorruptLogError, UnsupportedTableError
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import JudgedSlice, ReadLayout
+from tablespec.formats.hudi.codec import HudiCodec
 from tablespec.formats.hudi.key_generator import key_generator_of, shown_schema
-from tablespec.formats.hudi.listing import Listing, base_slices, data_files, slices_at, with_partition_values
+from tablespec.formats.hudi.listing import GroupFile, Listing, data_files, group_files, slices_at, with_partition_values
+from tablespec.formats.hudi.names import BaseFileName
 from tablespec.formats.hudi.properties import TableProperties
 from tablespec.formats.hudi.schema import META_SCHEMA
-from tablespec.formats.hudi.timeline import ActiveTimeline, visibility_at
-from tablespec.model.file import FileGroupId, FileSlice
+from tablespec.formats.hudi.timeline import ActiveTimeline, Visibility
+from tablespec.model.file import FileGroupId
 from tablespec.model.instant import Instant
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
-
-
-@attrs.frozen
-class HudiCodec:
-    """A slice of a copy-on-write table is its base file: nothing in it is deleted."""
-
-    def deleted_positions(self, storage: Storage, slice_: FileSlice) -> BitMap64 | None:
-        """None, for no rows."""
-        return None
 
 
 @attrs.frozen
@@ -77,6 +69,7 @@ class HudiState:
     timeline: ActiveTimeline
     replaced: frozenset[FileGroupId]
     listing: Listing
+    visibility: Visibility
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -112,27 +105,28 @@ class HudiState:
     @property
     def codec(self) -> HudiCodec:
         """What is inside of the slices."""
-        return HudiCodec()
+        return HudiCodec(table=self.table, schema=self.schema, visibility=self.visibility)
 
 
-def state_at(
+def state_of(
     storage: Storage,
     table: TableProperties,
     timeline: ActiveTimeline,
+    visibility: Visibility,
     *,
     instant: Instant,
     stored_schema: Schema,
     replaced: frozenset[FileGroupId],
 ) -> HudiState:
-    """The state of a table as of an instant, its files listed now."""
+    """The state that shows what is visible, its files listed now."""
     generator = key_generator_of(table)
     schema = shown_schema(stored_schema, generator)
-    found = tuple(base_slices(data_files(storage)))
+    found = tuple(group_files(data_files(storage)))
     if found and not timeline.completed and not timeline.pending:
-        why = f"it holds no instant, and a base file of the group {found[0].group.id} was written by one"
+        why = f"it holds no instant, and a file of the group {found[0].group.id} was written by one"
         raise CorruptLogError(storage.url, table.timeline_folder, 0, why)
-    slices = slices_at(found, visibility_at(timeline, instant.version), replaced)
-    _check_file_formats(storage.url, slices)
+    _check_file_formats(storage.url, found)
+    slices = slices_at(found, visibility, replaced)
     return HudiState(
         storage=storage,
         instant=instant,
@@ -141,14 +135,15 @@ def state_at(
         timeline=timeline,
         replaced=replaced,
         listing=with_partition_values(slices, generator, schema),
+        visibility=visibility,
     )
 
 
-def _check_file_formats(table: str, slices: tuple[FileSlice, ...]) -> None:
-    for slice_ in slices:
-        extension = "" if slice_.base is None else slice_.base.path.rpartition(".")[2]
-        if extension != "parquet":
-            raise UnsupportedTableError(table, f"{extension.upper()} base files", "Parquet base files can be read")
+def _check_file_formats(table: str, files: tuple[GroupFile, ...]) -> None:
+    for found in files:
+        if isinstance(found.name, BaseFileName) and found.name.extension != "parquet":
+            feature = f"{found.name.extension.upper()} base files"
+            raise UnsupportedTableError(table, feature, "Parquet base files can be read")
 
 
 def _verdict(may_match: bool | None, all_match: bool | None) -> Verdict:

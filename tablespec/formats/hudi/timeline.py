@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import attrs
 
 from tablespec.formats.hudi.instant_time import instant_millis, instant_number
+from tablespec.formats.hudi.names import BaseFileName, LogFileName
 from tablespec.formats.hudi.properties import TableProperties
 from tablespec.model.instant import Instant
 from tablespec.storage.store import Storage
@@ -65,13 +66,23 @@ class ActiveTimeline:
         return next((request for request in requests if request not in kept), requests[0] if requests else None)
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class Visibility:
-    """Which instants the files of a table's state may come from."""
+    """Which instants the files of a table's state may come from.
 
-    completed: frozenset[int]
+    `completed` are pairs of request and completion times of the writes that are seen. In tables of layout 1 the name of a
+    log file has the instant of its base file, in layout 2 the one of its writer.
+    """
+
+    completed: tuple[tuple[int, int], ...]
     pending: frozenset[int]
     start: int | None
+    upto: int | None
+    layout: int
+    _completions: dict[int, int] = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_completions", dict(self.completed))
 
     def sees(self, instant: int) -> bool:
         """Whether files of that instant belong to the state.
@@ -79,15 +90,25 @@ class Visibility:
         Instants before the active timeline are archived, hence completed. A later one that is not on the timeline was
         rolled back, and its files were left behind.
         """
-        if instant in self.completed:
+        if instant in self._completions:
             return True
         return self.start is not None and instant < self.start and instant not in self.pending
+
+    def sees_file(self, name: BaseFileName | LogFileName) -> bool:
+        """Whether a file may hold records of the state; the blocks of log files are to be asked one by one."""
+        if isinstance(name, LogFileName) and self.layout == 1:
+            return self.upto is None or name.instant <= self.upto
+        return self.sees(name.instant)
+
+    def completion(self, instant: int) -> int:
+        """When a write was completed; where that is not known, when it was requested."""
+        return self._completions.get(instant, instant)
 
 
 def load_timeline(storage: Storage, properties: TableProperties) -> ActiveTimeline:
     """The active timeline as it stands in storage now."""
     _, files = storage.list_folder(properties.timeline_folder)
-    return parse_timeline((file.path for file in files), layout=2 if properties.version >= 8 else 1)
+    return parse_timeline((file.path for file in files), layout=properties.layout)
 
 
 def parse_timeline(paths: Iterable[str], *, layout: int) -> ActiveTimeline:
@@ -108,7 +129,20 @@ def parse_timeline(paths: Iterable[str], *, layout: int) -> ActiveTimeline:
     return ActiveTimeline(tuple(completed), frozenset(begun - done))
 
 
-def visibility_at(timeline: ActiveTimeline, request: int) -> Visibility:
-    """What a reader sees as of a request time. Request times count, even where an older write completes later."""
-    seen = frozenset(action.request for action in timeline.writes if action.request <= request)
-    return Visibility(seen, timeline.pending, timeline.start)
+def visibility_at(timeline: ActiveTimeline, request: int | None, *, layout: int) -> Visibility:
+    """What a reader sees as of a request time, or now. Request times count, even where an older write completes later."""
+    seen = [action for action in timeline.writes if request is None or action.request <= request]
+    return visibility_of(timeline, seen, layout=layout, upto=request)
+
+
+def visibility_of(
+    timeline: ActiveTimeline, seen: Iterable[CompletedAction], *, layout: int, upto: int | None = None
+) -> Visibility:
+    """What a reader sees who sees these writes of the timeline, and everything that is archived."""
+    return Visibility(
+        completed=tuple((action.request, action.completion or action.request) for action in seen),
+        pending=timeline.pending,
+        start=timeline.start,
+        upto=upto,
+        layout=layout,
+    )

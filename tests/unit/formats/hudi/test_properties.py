@@ -93,7 +93,6 @@ def test_a_table_without_a_version_is_damaged(new_table):
         ("hoodie.table.version", "5", "Hudi table version 5"),
         ("hoodie.table.version", "7", "Hudi table version 7"),
         ("hoodie.table.version", "10", "Hudi table version 10"),
-        ("hoodie.table.type", "MERGE_ON_READ", "merge-on-read"),
         ("hoodie.table.base.file.format", "ORC", "ORC base files"),
         ("hoodie.table.base.file.format", "HFILE", "HFILE base files"),
         ("hoodie.table.base.file.format", "LANCE", "LANCE base files"),

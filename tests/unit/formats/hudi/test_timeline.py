@@ -90,7 +90,7 @@ def test_only_commits_of_all_kinds_are_writes():
 def test_a_state_sees_completed_instants_up_to_its_request_time():
     timeline = parse_timeline([f"{FIRST}_{THIRD}.commit", f"{SECOND}_{SECOND}.commit"], layout=2)
 
-    seen = visibility_at(timeline, FIRST)
+    seen = visibility_at(timeline, FIRST, layout=2)
 
     assert seen.sees(FIRST)
     assert not seen.sees(SECOND)
@@ -99,7 +99,7 @@ def test_a_state_sees_completed_instants_up_to_its_request_time():
 def test_request_times_decide_though_the_older_write_completes_later():
     timeline = parse_timeline([f"{FIRST}_{THIRD}.commit", f"{SECOND}_{SECOND}.commit"], layout=2)
 
-    seen = visibility_at(timeline, SECOND)
+    seen = visibility_at(timeline, SECOND, layout=2)
 
     assert seen.sees(FIRST) and seen.sees(SECOND)
 
@@ -107,19 +107,19 @@ def test_request_times_decide_though_the_older_write_completes_later():
 def test_what_is_older_than_the_active_timeline_is_archived_and_seen():
     timeline = parse_timeline([f"{SECOND}_{SECOND}.commit"], layout=2)
 
-    assert visibility_at(timeline, SECOND).sees(FIRST)
+    assert visibility_at(timeline, SECOND, layout=2).sees(FIRST)
 
 
 def test_a_pending_write_older_than_the_active_timeline_is_not_seen():
     timeline = parse_timeline([f"{FIRST}.inflight", f"{SECOND}_{SECOND}.commit"], layout=2)
 
-    assert not visibility_at(timeline, SECOND).sees(FIRST)
+    assert not visibility_at(timeline, SECOND, layout=2).sees(FIRST)
 
 
 def test_what_a_rollback_left_behind_is_not_seen():
     timeline = parse_timeline([f"{FIRST}_{FIRST}.commit", f"{THIRD}_{THIRD}.commit"], layout=2)
 
-    assert not visibility_at(timeline, THIRD).sees(SECOND)
+    assert not visibility_at(timeline, THIRD, layout=2).sees(SECOND)
 
 
 def test_a_savepoint_that_outlived_the_archiver_does_not_begin_the_timeline():
@@ -128,10 +128,10 @@ def test_a_savepoint_that_outlived_the_archiver_does_not_begin_the_timeline():
     timeline = parse_timeline(paths, layout=2)
 
     assert timeline.start == THIRD
-    assert visibility_at(timeline, THIRD).sees(SECOND)
+    assert visibility_at(timeline, THIRD, layout=2).sees(SECOND)
 
 
 def test_a_table_without_completed_writes_sees_nothing():
     timeline = parse_timeline([f"{SECOND}.inflight"], layout=2)
 
-    assert not visibility_at(timeline, THIRD).sees(FIRST)
+    assert not visibility_at(timeline, THIRD, layout=2).sees(FIRST)
