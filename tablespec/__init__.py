@@ -46,6 +46,7 @@ from tablespec.table import Table
 from tablespec.txn.transaction import Retries
 from tablespec.write.append import Appended, AppendPlan
 from tablespec.write.authorize import ANONYMOUS, Authorizer, PolicyFile, Privilege, access_to
+from tablespec.write.change_target import RowOp
 from tablespec.write.clauses import (
     when_matched_delete,
     when_matched_update,
@@ -53,9 +54,12 @@ from tablespec.write.clauses import (
     when_not_matched_by_source_update,
     when_not_matched_insert,
 )
+from tablespec.write.execution import Strategy
 from tablespec.write.merge_plan import Clause
+from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm
+from tablespec.write.page_source import UpdatablePageSource
 from tablespec.write.replace_where import ReplaceOptions
-from tablespec.write.row_change import ChangeResult, Strategy
+from tablespec.write.row_change import ChangeHandle, ChangeResult
 from tablespec.write.rows import RowWriter
 from tablespec.write.update import Assignments
 
@@ -71,6 +75,7 @@ __all__ = [
     "Authorizer",
     "Catalog",
     "Cdc",
+    "ChangeHandle",
     "ChangeResult",
     "ChangeScan",
     "Clause",
@@ -81,6 +86,7 @@ __all__ = [
     "Field",
     "FileSlice",
     "Filters",
+    "Fragment",
     "In",
     "Incremental",
     "IncrementalScan",
@@ -90,6 +96,7 @@ __all__ = [
     "Literal",
     "MapType",
     "Match",
+    "MergeSink",
     "NewFile",
     "Not",
     "Op",
@@ -105,6 +112,8 @@ __all__ = [
     "ReplaceOptions",
     "Retries",
     "RewriteResult",
+    "RowChangeParadigm",
+    "RowOp",
     "RowWriter",
     "Scalar",
     "Scan",
@@ -120,6 +129,7 @@ __all__ = [
     "Timeline",
     "UnsupportedOperatorError",
     "UnsupportedTableError",
+    "UpdatablePageSource",
     "all_of",
     "columns_of",
     "create_table",

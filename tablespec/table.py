@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
+from typing import Unpack
 
 import attrs
 import pyarrow as pa
@@ -11,12 +12,12 @@ import pyarrow as pa
 from tablespec.arrow.stream import ArrowStream
 from tablespec.expr.nodes import Predicate
 from tablespec.formats.base import HistoryEntry, NewFile, TableFormat, TableInfo
-from tablespec.maintain.cluster import cluster
-from tablespec.maintain.compact import compact
+from tablespec.maintain.cluster import Clustering, cluster
+from tablespec.maintain.compact import Compacting, compact
 from tablespec.maintain.restore import RestoreResult, restore
 from tablespec.maintain.rewrite import RewriteResult, maintainable
-from tablespec.maintain.skip import COOLDOWN, Skip, skips_of
-from tablespec.maintain.vacuum import Removed, expire_log, vacuum
+from tablespec.maintain.skip import Skip, skips_of
+from tablespec.maintain.vacuum import Removed, Removing, expire_log, vacuum
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import ReadingMode, ReadOptimized, Snapshot
 from tablespec.model.schema import Schema
@@ -26,12 +27,32 @@ from tablespec.read.incremental import IncrementalScan, incremental
 from tablespec.read.scan import Scan
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.sql.run import run_on
-from tablespec.txn.transaction import Retries
 from tablespec.write import alter
-from tablespec.write.append import Appended, AppendPlan, append, commit_append, plan_append, writable
-from tablespec.write.authorize import REPLACING, Access, Privilege, merging
-from tablespec.write.delete import delete
-from tablespec.write.merge import merge
+from tablespec.write.append import (
+    Appended,
+    Appending,
+    AppendPlan,
+    Committing,
+    append,
+    commit_append,
+    plan_append,
+    writable,
+)
+from tablespec.write.authorize import (
+    DELETING,
+    REPLACING,
+    RESTORING,
+    UPDATING,
+    UPSERTING,
+    Access,
+    Privilege,
+    merging,
+    storing,
+)
+from tablespec.write.change_target import RowOp
+from tablespec.write.delete import begin_delete, delete
+from tablespec.write.execution import Executing, Execution, Running, Strategy
+from tablespec.write.merge import begin_merge, merge
 from tablespec.write.merge_plan import Clause
 from tablespec.write.replace_where import (
     Replacement,
@@ -43,19 +64,24 @@ from tablespec.write.replace_where import (
     replace_where,
     replacements,
 )
-from tablespec.write.row_change import ChangeResult, Strategy
+from tablespec.write.row_change import ChangeHandle, ChangeResult
 from tablespec.write.rows import NewRows, RowWriter
 from tablespec.write.runner import Runner, Threads
-from tablespec.write.update import Assignments, update
+from tablespec.write.update import Assignments, begin_update, update
 from tablespec.write.upsert import upsert
 
 
 @attrs.frozen
 class Table:
-    """A table at a place, in whatever format; it always shows the newest state unless asked for another."""
+    """A table at a place, in whatever format; it always shows the newest state unless asked for another.
+
+    Verbs that change rows take `strategy`, `runner` and `retries` as keywords, see `Execution`.
+    """
 
     format: TableFormat
     access: Access = Access()
+
+    # --- what it is ---
 
     @property
     def url(self) -> str:
@@ -92,11 +118,6 @@ class Table:
         """The completed actions that can be named."""
         return self.format.timeline()
 
-    @property
-    def file_index(self) -> FileIndex:
-        """Which files hold the rows."""
-        return FileIndex(self._allowed(Privilege.SELECT))
-
     def schema_at(self, at: At = None) -> Schema:
         """The columns at an instant."""
         return state_at(self.format, at).schema
@@ -105,9 +126,16 @@ class Table:
         """The completed instant that a version, a time or None for the latest names."""
         return resolve(self.format, at)
 
-    def history(self) -> Sequence[HistoryEntry]:
-        """What each instant did, newest first."""
-        return self.format.history()
+    def history(self, limit: int | None = None) -> Sequence[HistoryEntry]:
+        """What each instant did, newest first; no more than the `limit` newest are looked at."""
+        return self.format.history(limit)
+
+    # --- reading ---
+
+    @property
+    def file_index(self) -> FileIndex:
+        """Which files hold the rows."""
+        return FileIndex(self._allowed(Privilege.SELECT))
 
     def slice_reader(self, at: At = None) -> FileSliceReader:
         """A reader of single slices of the state at an instant."""
@@ -134,58 +162,26 @@ class Table:
         """What happened to rows after `after` up to and including `upto`, change by change."""
         return changes(self._allowed(Privilege.SELECT), after, upto, where, columns)
 
-    def append(
-        self,
-        data: NewRows,
-        *,
-        merge_schema: bool = False,
-        transaction: tuple[str, int] | None = None,
-        auto_upgrade: bool = True,
-        retries: Retries = Retries(),
-    ) -> Appended:
+    # --- changing rows ---
+
+    def append(self, data: NewRows, **options: Unpack[Appending]) -> Appended:
         """Add the rows of anything that speaks Arrow, or that an engine holds."""
-        return append(
-            self._allowed(Privilege.INSERT),
-            data,
-            merge_schema=merge_schema,
-            transaction=transaction,
-            auto_upgrade=auto_upgrade,
-            retries=retries,
-        )
+        return append(self._allowed(Privilege.INSERT), data, **options)
 
     def plan_append(self, columns: pa.Schema, *, merge_schema: bool = False) -> AppendPlan:
         """Decide how rows of these columns are to be written, for engines that write them by themselves."""
         return plan_append(self._allowed(Privilege.INSERT), columns, merge_schema=merge_schema)
 
-    def commit_append(
-        self,
-        plan: AppendPlan,
-        files: tuple[NewFile, ...],
-        *,
-        transaction: tuple[str, int] | None = None,
-        retries: Retries = Retries(),
-    ) -> Appended:
+    def commit_append(self, plan: AppendPlan, files: tuple[NewFile, ...], **options: Unpack[Committing]) -> Appended:
         """Commit the files that the writer of a plan has written."""
-        return commit_append(self._allowed(Privilege.INSERT), plan, files, transaction=transaction, retries=retries)
+        return commit_append(self._allowed(Privilege.INSERT), plan, files, **options)
 
     def delete(
-        self,
-        predicate: Predicate | str | None,
-        *,
-        allow_full_table: bool = False,
-        strategy: Strategy | None = None,
-        runner: Runner = Threads(),
-        retries: Retries = Retries(),
+        self, predicate: Predicate | str | None, *, allow_full_table: bool = False, **how: Unpack[Executing]
     ) -> ChangeResult:
         """Delete the rows for which the predicate is true."""
-        return delete(
-            self._allowed(Privilege.SELECT, Privilege.DELETE),
-            predicate,
-            allow_full_table=allow_full_table,
-            strategy=strategy,
-            runner=runner,
-            retries=retries,
-        )
+        allowed = self._allowed(*DELETING)
+        return delete(allowed, predicate, allow_full_table=allow_full_table, execution=Execution(**how))
 
     def update(
         self,
@@ -193,47 +189,21 @@ class Table:
         predicate: Predicate | str | None,
         *,
         allow_full_table: bool = False,
-        strategy: Strategy | None = None,
-        runner: Runner = Threads(),
-        retries: Retries = Retries(),
+        **how: Unpack[Executing],
     ) -> ChangeResult:
         """Set columns of the rows for which the predicate is true."""
-        return update(
-            self._allowed(Privilege.SELECT, Privilege.UPDATE),
-            values,
-            predicate,
-            allow_full_table=allow_full_table,
-            strategy=strategy,
-            runner=runner,
-            retries=retries,
-        )
+        allowed = self._allowed(*UPDATING)
+        return update(allowed, values, predicate, allow_full_table=allow_full_table, execution=Execution(**how))
 
     def merge(
-        self,
-        source: ArrowStream,
-        on: Predicate | str,
-        *clauses: Clause,
-        strategy: Strategy | None = None,
-        runner: Runner = Threads(),
-        retries: Retries = Retries(),
+        self, source: ArrowStream, on: Predicate | str, *clauses: Clause, **how: Unpack[Executing]
     ) -> ChangeResult:
         """Merge a source: matched rows change or go, others come; `t` names the table and `s` the source."""
-        return merge(
-            self._allowed(*merging(clauses)), source, on, clauses, strategy=strategy, runner=runner, retries=retries
-        )
+        return merge(self._allowed(*merging(clauses)), source, on, clauses, execution=Execution(**how))
 
-    def upsert(
-        self,
-        data: ArrowStream,
-        *,
-        order_by: str | None = None,
-        strategy: Strategy | None = None,
-        runner: Runner = Threads(),
-        retries: Retries = Retries(),
-    ) -> ChangeResult:
+    def upsert(self, data: ArrowStream, *, order_by: str | None = None, **how: Unpack[Executing]) -> ChangeResult:
         """Insert rows, or replace those with the same record key."""
-        allowed = self._allowed(Privilege.SELECT, Privilege.INSERT, Privilege.UPDATE)
-        return upsert(allowed, data, order_by=order_by, strategy=strategy, runner=runner, retries=retries)
+        return upsert(self._allowed(*UPSERTING), data, order_by=order_by, execution=Execution(**how))
 
     def replace_where(
         self,
@@ -243,11 +213,14 @@ class Table:
         data_columns: bool = False,
         allow_full_table: bool = False,
         dry_run: bool = False,
-        options: ReplaceOptions = ReplaceOptions(),
+        transaction: tuple[str, int] | None = None,
+        **how: Unpack[Executing],
     ) -> ChangeResult:
         """Replace the rows under a predicate, or under several with the data for each, in one commit."""
-        asked = attrs.evolve(options, data_columns=data_columns, allow_full_table=allow_full_table, dry_run=dry_run)
-        return replace_where(self._allowed(*REPLACING), replacements(predicate, data), asked)
+        asked = ReplaceOptions(
+            data_columns=data_columns, allow_full_table=allow_full_table, dry_run=dry_run, transaction=transaction
+        )
+        return replace_where(self._allowed(*REPLACING), replacements(predicate, data), asked, Execution(**how))
 
     def plan_replace(
         self, predicate: Predicate | str, columns: pa.Schema, options: ReplaceOptions = ReplaceOptions()
@@ -261,19 +234,35 @@ class Table:
         """Replace the rows under the predicate of a planned writer by the files that it wrote."""
         return commit_replace(self._allowed(*REPLACING), writer, files, options)
 
-    def replace_using(
-        self, columns: Sequence[str], data: ArrowStream, options: ReplaceOptions = ReplaceOptions()
-    ) -> ChangeResult:
+    def replace_using(self, columns: Sequence[str], data: ArrowStream, **how: Unpack[Executing]) -> ChangeResult:
         """Replace the rows that have the same values in some columns as a row of the data."""
-        return replace_using(self._allowed(*REPLACING), columns, data, options)
+        return replace_using(self._allowed(*REPLACING), columns, data, Execution(**how))
 
-    def overwrite_partitions(self, data: ArrowStream, options: ReplaceOptions = ReplaceOptions()) -> ChangeResult:
+    def overwrite_partitions(self, data: ArrowStream, **how: Unpack[Executing]) -> ChangeResult:
         """Replace every partition that the data has rows for."""
-        return overwrite_partitions(self._allowed(*REPLACING), data, options)
+        return overwrite_partitions(self._allowed(*REPLACING), data, Execution(**how))
 
     def sql(self, statement: str, *, data_columns: bool = False) -> ChangeResult:
         """Run a DELETE, UPDATE, INSERT or MERGE on this table, whatever the statement calls it."""
         return run_on(statement, self, data_columns=data_columns)
+
+    # --- changing rows by an engine: begin, store pages on workers, and finish or abort the handle ---
+
+    def begin_delete(self, where: Filters = None, *, strategy: Strategy | None = None) -> ChangeHandle:
+        """Pin the newest state, for an engine to delete some of the rows that match."""
+        return begin_delete(self._allowed(*DELETING), where, strategy)
+
+    def begin_update(self, where: Filters = None, *, strategy: Strategy | None = None) -> ChangeHandle:
+        """Pin the newest state, for an engine to update some of the rows that match."""
+        return begin_update(self._allowed(*UPDATING), where, strategy)
+
+    def begin_merge(
+        self, where: Filters = None, *, ops: Collection[RowOp] = tuple(RowOp), strategy: Strategy | None = None
+    ) -> ChangeHandle:
+        """Pin the newest state, for an engine to do `ops` to some of the rows that match, or to insert rows."""
+        return begin_merge(self._allowed(*storing(ops)), where, frozenset(ops), strategy)
+
+    # --- changing what it is ---
 
     def set_properties(self, properties: Mapping[str, str | None], *, auto_upgrade: bool = True) -> Instant:
         """Set table properties; None drops one."""
@@ -291,55 +280,19 @@ class Table:
         """Add a CHECK constraint that every row satisfies."""
         return alter.add_constraint(self._allowed(Privilege.UPDATE), name, predicate, auto_upgrade=auto_upgrade)
 
+    # --- looking after its files ---
+
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest state and tell how many files it lists."""
         return writable(self._allowed(Privilege.UPDATE), "checkpoint").checkpoint()
 
-    def compact(
-        self,
-        where: Filters = None,
-        *,
-        target_bytes: int | None = None,
-        min_files: int = 2,
-        max_deleted_fraction: float = 0.1,
-        cooldown: timedelta = COOLDOWN,
-        runner: Runner = Threads(),
-        retries: Retries = Retries(),
-    ) -> RewriteResult:
+    def compact(self, where: Filters = None, **options: Unpack[Compacting]) -> RewriteResult:
         """Write small files, and files with many deleted rows, anew; the rows stay the same."""
-        return compact(
-            self._allowed(Privilege.UPDATE),
-            where,
-            target_bytes=target_bytes,
-            min_files=min_files,
-            max_deleted_fraction=max_deleted_fraction,
-            cooldown=cooldown,
-            runner=runner,
-            retries=retries,
-        )
+        return compact(self._allowed(Privilege.UPDATE), where, **options)
 
-    def cluster(
-        self,
-        by: Sequence[str],
-        where: Filters = None,
-        *,
-        order: str = "sort",
-        target_bytes: int | None = None,
-        cooldown: timedelta = COOLDOWN,
-        runner: Runner = Threads(),
-        retries: Retries = Retries(),
-    ) -> RewriteResult:
+    def cluster(self, by: Sequence[str], where: Filters = None, **options: Unpack[Clustering]) -> RewriteResult:
         """Write partitions anew with their rows in order, by `sort` or `zorder`; the rows stay the same."""
-        return cluster(
-            self._allowed(Privilege.UPDATE),
-            by,
-            where,
-            order=order,
-            target_bytes=target_bytes,
-            cooldown=cooldown,
-            runner=runner,
-            retries=retries,
-        )
+        return cluster(self._allowed(Privilege.UPDATE), by, where, **options)
 
     @property
     def skips(self) -> tuple[Skip, ...]:
@@ -347,44 +300,24 @@ class Table:
         return skips_of(maintainable(self.format, "skips"), self.format.latest())
 
     def vacuum(
-        self,
-        retention: timedelta | None = None,
-        *,
-        dry_run: bool = False,
-        allow_short_retention: bool = False,
-        runner: Runner = Threads(),
+        self, retention: timedelta | None = None, *, runner: Runner = Threads(), **options: Unpack[Removing]
     ) -> Removed:
         """Remove files that no state of the last `retention` needs, a week or what the table asks for by default."""
-        return vacuum(
-            self._allowed(Privilege.DELETE),
-            retention,
-            dry_run=dry_run,
-            allow_short_retention=allow_short_retention,
-            runner=runner,
-        )
+        return vacuum(self._allowed(Privilege.DELETE), retention, runner=runner, **options)
 
-    def expire_log(
-        self, retention: timedelta | None = None, *, dry_run: bool = False, allow_short_retention: bool = False
-    ) -> Removed:
+    def expire_log(self, retention: timedelta | None = None, **options: Unpack[Removing]) -> Removed:
         """Remove entries of the log that are older than the retention and that a checkpoint stands in for."""
-        allowed = self._allowed(Privilege.DELETE)
-        return expire_log(allowed, retention, dry_run=dry_run, allow_short_retention=allow_short_retention)
+        return expire_log(self._allowed(Privilege.DELETE), retention, **options)
 
-    def restore(self, at: At, *, runner: Runner = Threads(), retries: Retries = Retries()) -> RestoreResult:
+    def restore(self, at: At, **how: Unpack[Running]) -> RestoreResult:
         """Make the table what it was at an instant, by a new commit."""
-        allowed = self._allowed(Privilege.INSERT, Privilege.UPDATE, Privilege.DELETE)
-        return restore(allowed, at, runner=runner, retries=retries)
+        return restore(self._allowed(*RESTORING), at, **how)
 
     def _scan(self, where: Filters, columns: Sequence[str] | None, at: At, mode: ReadingMode) -> Scan:
         state = state_at(self._allowed(Privilege.SELECT), at)
         names = None if columns is None else tuple(columns)
-        return Scan(
-            storage=self.format.storage,
-            state=state,
-            predicate=bound_filters(where, state.schema),
-            columns=names,
-            mode=mode,
-        )
+        predicate = bound_filters(where, state.schema)
+        return Scan(storage=self.format.storage, state=state, predicate=predicate, columns=names, mode=mode)
 
     def _allowed(self, *privileges: Privilege) -> TableFormat:
         """The format, once the principal is known to have the privileges."""

@@ -22,7 +22,6 @@ from tablespec import (
     Filters,
     NewFile,
     Predicate,
-    ReplaceOptions,
     Retries,
     RewriteResult,
     RowWriter,
@@ -77,7 +76,9 @@ def replace_where(
         data_columns=data_columns,
         allow_full_table=allow_full_table,
         dry_run=dry_run,
-        options=ReplaceOptions(strategy=strategy, runner=Executors(spark), retries=retries),
+        strategy=strategy,
+        runner=Executors(spark),
+        retries=retries,
     )
 
 

@@ -43,8 +43,7 @@ def table_facts(table: Table) -> Document:
 
 def history_records(table: Table, limit: int) -> list[Document]:
     """What each instant did, newest first; `limit` 0 gives all."""
-    entries = table.history()
-    return [_entry(one) for one in (entries[:limit] if limit else entries)]
+    return [_entry(one) for one in table.history(limit or None)]
 
 
 def file_records(scan: Scan) -> list[Document]:

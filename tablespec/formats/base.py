@@ -180,8 +180,8 @@ class TableFormat(Protocol):
         """
         ...
 
-    def history(self) -> Sequence[HistoryEntry]:
-        """What each instant did, newest first."""
+    def history(self, limit: int | None = None) -> Sequence[HistoryEntry]:
+        """What each instant did, newest first; with a limit only the newest, and older ones are not looked at."""
         ...
 
     def info(self, state: TableState) -> TableInfo:

@@ -25,6 +25,7 @@ from tablespec.maintain.rewrite import (
     RewriteFragment,
     RewriteResult,
     RewriteTarget,
+    Rewriting,
     begin,
     by_partition,
     finish,
@@ -55,6 +56,12 @@ class ClusterTask:
     by: tuple[str, ...]
     order: Order
     target_bytes: int
+
+
+class Clustering(Rewriting, total=False):
+    """Keywords of a clustering."""
+
+    order: str
 
 
 def cluster(

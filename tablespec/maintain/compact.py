@@ -13,6 +13,7 @@ from tablespec.maintain.rewrite import (
     RewriteFragment,
     RewriteResult,
     RewriteTarget,
+    Rewriting,
     begin,
     by_partition,
     finish,
@@ -58,6 +59,13 @@ class CompactTask:
     target: RewriteTarget
     slices: tuple[FileSlice, ...]
     limits: Limits
+
+
+class Compacting(Rewriting, total=False):
+    """Keywords of a compaction."""
+
+    min_files: int
+    max_deleted_fraction: float
 
 
 def compact(

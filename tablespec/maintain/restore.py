@@ -8,14 +8,20 @@ import attrs
 
 from tablespec.errors import DataFileMissingError
 from tablespec.expr.nodes import TRUE
-from tablespec.formats.base import Change, LiveFile, ReadsWhere, TableFormat, TableState
-from tablespec.formats.maintenance import Definition
+from tablespec.formats.base import Change, LiveFile, NewFile, ReadsWhere, TableFormat, TableState
+from tablespec.formats.maintenance import Definition, MaintainableFormat
 from tablespec.maintain.rewrite import logged_path, maintainable
+from tablespec.model.change import SliceChange
 from tablespec.model.file import DeletionVector
 from tablespec.model.instant import Instant
 from tablespec.read.file_index import At, state_at
 from tablespec.storage.store import Storage
-from tablespec.txn.transaction import Retries, commit, new_operation_id
+from tablespec.txn.transaction import Retries, new_operation_id
+from tablespec.write.append import commit_files, discard
+from tablespec.write.change_file import record
+from tablespec.write.change_target import ChangeTarget
+from tablespec.write.check import constraints
+from tablespec.write.row_change import CHANGE_FEED
 from tablespec.write.runner import Runner, Threads
 
 TASK_FILES = 100
@@ -79,12 +85,14 @@ def restore(format_: TableFormat, at: At, *, runner: Runner = Threads(), retries
     if not difference.going and not difference.coming and _is_defined(state, definition):
         return result
     _require(target.storage, difference.coming, runner)
+    told = _change_files(target, state, then, difference, runner)
     change = Change(
         operation="RESTORE",
         parameters=(("version", str(then.instant.version)),),
         metrics=result.metrics,
         removes=tuple(file.origin for file in difference.going),
         restored=tuple(file.origin for file in difference.coming),
+        change_files=told,
         touched=frozenset(logged_path(file.slice) for file in (*difference.going, *difference.coming)),
         schema=definition.schema,
         properties=definition.properties,
@@ -92,7 +100,7 @@ def restore(format_: TableFormat, at: At, *, runner: Runner = Threads(), retries
         reads=ReadsWhere(TRUE),
         operation_id=new_operation_id(),
     )
-    return attrs.evolve(result, instant=commit(target, change, state, retries))
+    return attrs.evolve(result, instant=commit_files(target, change, state, retries))
 
 
 def plan(now: Sequence[LiveFile], then: Sequence[LiveFile]) -> Difference:
@@ -101,6 +109,50 @@ def plan(now: Sequence[LiveFile], then: Sequence[LiveFile]) -> Difference:
     return Difference(
         going=tuple(file for file in now if _key(file) not in wanted),
         coming=tuple(file for file in then if _key(file) not in have),
+    )
+
+
+def _change_files(
+    format_: MaintainableFormat, state: TableState, then: TableState, difference: Difference, runner: Runner
+) -> tuple[NewFile, ...]:
+    """Change files for what went and came, where the files by themselves do not tell it to every reader of the change feed."""
+    changes = _changes(difference)
+    wholly = [change for change in changes if change.before is None or change.after is None]
+    if state.properties.get(CHANGE_FEED) != "true" or all(change.slice.deletes is None for change in wholly):
+        return ()
+    if not _reads_alike(state, then):
+        # A change file has the columns of then, in which the files of now cannot all be read.
+        return ()
+    url = format_.storage.url
+    target = ChangeTarget(
+        storage=format_.storage,
+        read=then.layout,
+        codec=then.codec,
+        write=format_.write_layout(state, then.schema),
+        rules=constraints(url, then.schema, ()),
+        change_feed=True,
+    )
+    written: list[NewFile] = []
+    try:
+        for files in record(target, changes, runner):
+            written += files
+    except BaseException:
+        discard(format_, tuple(written))
+        raise
+    return tuple(written)
+
+
+def _changes(difference: Difference) -> list[SliceChange]:
+    going = {logged_path(file.slice): file.slice for file in difference.going}
+    coming = {logged_path(file.slice): file.slice for file in difference.coming}
+    return [SliceChange(going.get(path), coming.get(path)) for path in {**going, **coming}]
+
+
+def _reads_alike(now: TableState, then: TableState) -> bool:
+    types = {field.stored_name: field.type for field in now.schema}
+    same = all(types.get(field.stored_name, field.type) == field.type for field in then.schema)
+    return (
+        same and now.partition_columns == then.partition_columns and now.layout.by_field_id == then.layout.by_field_id
     )
 
 

@@ -42,11 +42,19 @@ from tablespec.read.slice_reader import FileSliceReader
 from tablespec.storage.store import Storage
 from tablespec.txn.transaction import Retries, new_operation_id
 from tablespec.write.append import commit_files, discard
+from tablespec.write.execution import Running
 from tablespec.write.runner import Runner
 
 _Task = TypeVar("_Task")
 
 OPERATION = "OPTIMIZE"
+
+
+class Rewriting(Running, total=False):
+    """Keywords of verbs that write files anew."""
+
+    target_bytes: int | None
+    cooldown: timedelta
 
 
 @attrs.frozen(kw_only=True)

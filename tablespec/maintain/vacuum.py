@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import TypedDict
 
 import attrs
 
@@ -35,6 +36,13 @@ class RemoveTask:
 
     storage: Storage
     paths: tuple[str, ...]
+
+
+class Removing(TypedDict, total=False):
+    """Keywords of verbs that remove files."""
+
+    dry_run: bool
+    allow_short_retention: bool
 
 
 def vacuum(

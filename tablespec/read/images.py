@@ -27,14 +27,19 @@ def inferred(reader: FileSliceReader, changes: InferredChanges) -> Iterator[Chan
     """The changed rows of a commit, those that went before those that came; the reader says which columns are wanted."""
     match changes.images:
         case Images.UNPAIRED:
-            yield from _labelled(_gone(reader, changes.slices), _DELETE)
-            yield from _labelled(_come(reader, changes.slices), _INSERT)
+            yield from unpaired(reader, changes.slices)
         case Images.BY_ROW_ID:
             yield from _paired_by_row_id(reader, changes.slices)
         case Images.BY_VALUE:
             yield from _without_equal_rows(reader, changes.slices)
         case _:
             assert_never(changes.images)
+
+
+def unpaired(reader: FileSliceReader, changes: Sequence[SliceChange]) -> Iterator[Changed]:
+    """What went as deleted, and what came as inserted."""
+    yield from _labelled(_gone(reader, changes), _DELETE)
+    yield from _labelled(_come(reader, changes), _INSERT)
 
 
 def _gone(reader: FileSliceReader, changes: Iterable[SliceChange]) -> Iterator[pa.RecordBatch]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypedDict
 
 import attrs
 import pyarrow as pa
@@ -45,6 +46,20 @@ class AppendPlan:
     version: int
     writer: RowWriter
     schema: Schema | None = None
+
+
+class Committing(TypedDict, total=False):
+    """Keywords of a commit of rows."""
+
+    transaction: tuple[str, int] | None
+    retries: Retries
+
+
+class Appending(Committing, total=False):
+    """Keywords of an append."""
+
+    merge_schema: bool
+    auto_upgrade: bool
 
 
 def append(
@@ -159,7 +174,7 @@ def writable(format_: TableFormat, operation: str) -> WritableFormat:
 
 def commit_files(format_: WritableFormat, change: Change, state: TableState, retries: Retries) -> Instant:
     """Commit, and take the new files away again when it is certain that the commit did not happen."""
-    with discarding(format_, change.adds):
+    with discarding(format_, (*change.adds, *change.change_files)):
         return commit(format_, change, state, retries)
 
 

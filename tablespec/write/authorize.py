@@ -12,6 +12,7 @@ from typing import Protocol
 import attrs
 
 from tablespec.errors import InvalidPolicyError, NotAuthorizedError
+from tablespec.write.change_target import RowOp
 from tablespec.write.merge_plan import Clause, Kind
 
 ANONYMOUS = "anonymous"
@@ -26,8 +27,12 @@ class Privilege(enum.Enum):
     DELETE = "DELETE"
 
 
+# What verbs need.
+DELETING = (Privilege.SELECT, Privilege.DELETE)
+UPDATING = (Privilege.SELECT, Privilege.UPDATE)
+UPSERTING = (Privilege.SELECT, Privilege.INSERT, Privilege.UPDATE)
 REPLACING = (Privilege.SELECT, Privilege.INSERT, Privilege.DELETE)
-"""What replacing rows under a predicate needs."""
+RESTORING = (Privilege.INSERT, Privilege.UPDATE, Privilege.DELETE)
 
 _OF_CLAUSE = {
     Kind.MATCHED_UPDATE: Privilege.UPDATE,
@@ -36,11 +41,17 @@ _OF_CLAUSE = {
     Kind.UNMATCHED_UPDATE: Privilege.UPDATE,
     Kind.UNMATCHED_DELETE: Privilege.DELETE,
 }
+_OF_OP = {RowOp.INSERT: Privilege.INSERT, RowOp.DELETE: Privilege.DELETE}
 
 
 def merging(clauses: Iterable[Clause]) -> tuple[Privilege, ...]:
     """What a merge with these clauses needs."""
     return (Privilege.SELECT, *dict.fromkeys(_OF_CLAUSE[clause.kind] for clause in clauses))
+
+
+def storing(ops: Iterable[RowOp]) -> tuple[Privilege, ...]:
+    """What an engine needs that will store these operations."""
+    return (Privilege.SELECT, *dict.fromkeys(_OF_OP.get(op, Privilege.UPDATE) for op in sorted(ops)))
 
 
 class Authorizer(Protocol):

@@ -21,12 +21,12 @@ from tablespec.arrow.convert import relabelled
 from tablespec.arrow.schema import stored_field
 from tablespec.arrow.stats import file_stats
 from tablespec.formats.base import NewFile, WriteLayout
+from tablespec.model.change import CHANGE_TYPE
 from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
 
 GROUP = "_group"
-CHANGE_TYPE = "_change_type"
 # What a column of a batch takes in memory besides its values; it counts when partitions get a few rows at a time.
 BATCH_OVERHEAD = 512
 _EXTRAS = (ROW_ID, ROW_COMMIT_VERSION, CHANGE_TYPE)
@@ -42,10 +42,14 @@ class Buffers:
 
 
 def write_files(
-    storage: Storage, layout: WriteLayout, batches: Iterator[pa.RecordBatch], buffers: Buffers = Buffers()
+    storage: Storage,
+    layout: WriteLayout,
+    batches: Iterator[pa.RecordBatch],
+    buffers: Buffers = Buffers(),
+    folder: str = "",
 ) -> tuple[NewFile, ...]:
     """Write rows in the columns of the table into new files; when anything fails, no file is left behind."""
-    writer = FileWriter(storage, layout, buffers)
+    writer = FileWriter(storage, layout, buffers, folder)
     try:
         for batch in batches:
             writer.write(batch)

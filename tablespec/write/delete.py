@@ -10,13 +10,14 @@ from tablespec.errors import FullTableChangeError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.expr.rewrite import simplify
-from tablespec.expr.verdict import Verdict
-from tablespec.formats.base import LiveFile, TableFormat
+from tablespec.formats.base import TableFormat, TableState
+from tablespec.read.file_index import Filters, bound_filters
 from tablespec.read.task import TaskSlice, balanced
-from tablespec.txn.transaction import Retries
-from tablespec.write.merge_sink import ChangeTarget, Fragment, MergeSink, Op, page, row_ids
-from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, Strategy, begin, finish, reader, run_all
-from tablespec.write.runner import Runner, Threads
+from tablespec.write.append import writable
+from tablespec.write.change_target import ChangeTarget, row_ids
+from tablespec.write.execution import Execution, Strategy
+from tablespec.write.merge_sink import Fragment, MergeSink, going
+from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, finish, run_all
 
 TASK_BYTES = 64 << 20
 
@@ -35,26 +36,23 @@ def delete(
     predicate: Predicate | str | None,
     *,
     allow_full_table: bool = False,
-    strategy: Strategy | None = None,
-    runner: Runner = Threads(),
-    retries: Retries = Retries(),
+    execution: Execution = Execution(),
 ) -> ChangeResult:
-    """Delete the rows for which the predicate is true; those for which it is null stay."""
-    handle = begin_delete(format_, predicate, allow_full_table=allow_full_table, strategy=strategy)
-    fragments = run_all(handle, find_deleted, delete_tasks(handle), runner)
-    return finish(handle, fragments, Finish(removed=all_matching(handle)), runner=runner, retries=retries)
+    """Delete the rows for which the predicate is true; those for which it is null stay.
+
+    Without a condition, or with one that is always true, it must be allowed by name.
+    """
+    state = writable(format_, "DELETE").latest()
+    bound = checked_predicate(format_, state, predicate, "delete", allow_full_table=allow_full_table)
+    handle = begin(format_, state, "DELETE", bound, strategy=execution.strategy)
+    fragments = run_all(handle, find_deleted, delete_tasks(handle), execution.runner)
+    return finish(handle, fragments, Finish(removed=handle.whole_files), execution=execution)
 
 
-def begin_delete(
-    format_: TableFormat,
-    predicate: Predicate | str | None,
-    *,
-    allow_full_table: bool = False,
-    strategy: Strategy | None = None,
-) -> ChangeHandle:
-    """Pin a state and plan a delete; without a condition it must be allowed by name."""
-    bound = checked_predicate(format_, predicate, "delete", allow_full_table=allow_full_table)
-    return begin(format_, "DELETE", bound, strategy=strategy, change_feed=False)
+def begin_delete(format_: TableFormat, where: Filters, strategy: Strategy | None) -> ChangeHandle:
+    """Pin the newest state for deletes of some of the rows that match."""
+    state = writable(format_, "DELETE").latest()
+    return begin(format_, state, "DELETE", bound_filters(where, state.schema), strategy=strategy)
 
 
 def delete_tasks(handle: ChangeHandle) -> list[DeleteTask]:
@@ -68,24 +66,23 @@ def delete_tasks(handle: ChangeHandle) -> list[DeleteTask]:
 def find_deleted(task: DeleteTask) -> Sequence[Fragment]:
     """Find the rows that go; on a worker."""
     sink = MergeSink(task.target)
-    rows = reader(task.target, ()).push_down_filters(task.predicate)
+    rows = task.target.placed(()).push_down_filters(task.predicate)
     for piece in task.slices:
         for batch in rows.open(piece.slice):
-            ids = row_ids(batch, piece.slice.group.id)
-            sink.store_merged_rows(page(batch, Op.DELETE, ids, task.target.schema))
+            sink.store_merged_rows(going(row_ids(batch, piece.slice.group.id)))
     return sink.finish()
 
 
-def all_matching(handle: ChangeHandle) -> tuple[LiveFile, ...]:
-    """The files that go as a whole, without being read."""
-    return tuple(file for file in handle.files if file.verdict is Verdict.ALWAYS)
-
-
 def checked_predicate(
-    format_: TableFormat, predicate: Predicate | str | None, operation: str, *, allow_full_table: bool
+    format_: TableFormat,
+    state: TableState,
+    predicate: Predicate | str | None,
+    operation: str,
+    *,
+    allow_full_table: bool,
 ) -> Predicate:
-    """The predicate bound to the newest schema; one that is missing or always true must be allowed by name."""
-    bound = TRUE if predicate is None or predicate == "" else bind(predicate, format_.latest().schema)
+    """The predicate bound to the schema of a state; one that is missing or always true must be allowed by name."""
+    bound = TRUE if predicate is None or predicate == "" else bind(predicate, state.schema)
     bound = simplify(bound)
     if bound == TRUE and not allow_full_table:
         raise FullTableChangeError(format_.storage.url, operation)

@@ -19,9 +19,12 @@ from tablespec.formats.base import TableFormat
 from tablespec.model.file import FileSlice
 from tablespec.model.row import FILE, POSITION, ROW_ID
 from tablespec.model.schema import Field, Schema
+from tablespec.read.file_index import Filters, bound_filters
 from tablespec.read.task import TaskSlice, balanced
-from tablespec.txn.transaction import Retries
+from tablespec.write.append import writable
+from tablespec.write.change_target import ChangeTarget, RowOp, row_ids
 from tablespec.write.delete import TASK_BYTES
+from tablespec.write.execution import Execution, Strategy
 from tablespec.write.fit import fitted
 from tablespec.write.merge_plan import (
     SOURCE,
@@ -34,17 +37,11 @@ from tablespec.write.merge_plan import (
     plan,
     pruning,
 )
-from tablespec.write.merge_sink import ChangeTarget, Fragment, MergeSink, Op, page, row_ids
-from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, Strategy, abort, begin, finish, reader
-from tablespec.write.runner import Runner, Threads
+from tablespec.write.merge_sink import Fragment, MergeSink, going, page
+from tablespec.write.row_change import ChangeHandle, ChangeResult, abort, begin, finish
 
 _NUMBER = "_source_row"
-_OPS = {
-    Kind.MATCHED_UPDATE: Op.UPDATE_INSERT,
-    Kind.UNMATCHED_UPDATE: Op.UPDATE_INSERT,
-    Kind.MATCHED_DELETE: Op.DELETE,
-    Kind.UNMATCHED_DELETE: Op.DELETE,
-}
+_DELETING = (Kind.MATCHED_DELETE, Kind.UNMATCHED_DELETE)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -74,16 +71,21 @@ def merge(
     on: Predicate | str,
     clauses: Sequence[Clause],
     *,
-    strategy: Strategy | None = None,
-    runner: Runner = Threads(),
-    retries: Retries = Retries(),
+    execution: Execution = Execution(),
 ) -> ChangeResult:
     """Merge the rows of `source`, which are held in memory, into the table; the first clause that applies to a row counts."""
-    handle, merge_plan, rows = begin_merge(format_, source, on, clauses, strategy=strategy)
+    stream = record_batches(source)
+    source_schema = schema_of(stream.schema)
+    rows = pa.Table.from_batches(fitted(stream, source_schema))
+    state = writable(format_, "MERGE").latest()
+    merge_plan = plan(on, clauses, state.schema, source_schema)
+    predicate = pruning(merge_plan, rows, state.schema)
+    handle = begin(format_, state, "MERGE", predicate, strategy=execution.strategy)
+    rows = _with_keys(rows, merge_plan, state.schema)
     done: list[MergedSlices] = []
     inserted: tuple[Fragment, ...] = ()
     try:
-        done += runner.run(merge_slices, merge_tasks(handle, merge_plan, rows))
+        done += execution.runner.run(merge_slices, merge_tasks(handle, merge_plan, rows))
         matched = BitMap()
         for one in done:
             matched |= BitMap.deserialize(one.matched)
@@ -92,26 +94,13 @@ def merge(
         abort(handle, [fragment for one in done for fragment in one.fragments])
         raise
     fragments = [*(fragment for one in done for fragment in one.fragments), *inserted]
-    return finish(handle, fragments, Finish(), runner=runner, retries=retries)
+    return finish(handle, fragments, execution=execution)
 
 
-def begin_merge(
-    format_: TableFormat,
-    source: ArrowStream,
-    on: Predicate | str,
-    clauses: Sequence[Clause],
-    *,
-    strategy: Strategy | None,
-) -> tuple[ChangeHandle, MergePlan, pa.Table]:
-    """Pin a state, bind the clauses, and find the files that may hold partners of the source's rows."""
-    stream = record_batches(source)
-    source_schema = schema_of(stream.schema)
-    rows = pa.Table.from_batches(fitted(stream, source_schema))
-    table = format_.latest().schema
-    merge_plan = plan(on, clauses, table, source_schema)
-    predicate = pruning(merge_plan, rows, table)
-    handle = begin(format_, "MERGE", predicate, strategy=strategy, change_feed=True)
-    return handle, merge_plan, _with_keys(rows, merge_plan, table)
+def begin_merge(format_: TableFormat, where: Filters, ops: frozenset[RowOp], strategy: Strategy | None) -> ChangeHandle:
+    """Pin the newest state for changes of some of the rows that match, and for inserts."""
+    state = writable(format_, "MERGE").latest()
+    return begin(format_, state, "MERGE", bound_filters(where, state.schema), strategy=strategy, ops=ops)
 
 
 def merge_tasks(handle: ChangeHandle, merge_plan: MergePlan, source: pa.Table) -> list[MergeTask]:
@@ -140,7 +129,7 @@ def merge_slices(task: MergeTask) -> MergedSlices:
     sink = MergeSink(task.target)
     matched = BitMap()
     names = needed_columns(task.merge, task.target.schema, all_columns=task.target.change_feed)
-    rows = reader(task.target, names).push_down_filters(task.predicate)
+    rows = task.target.placed(names).push_down_filters(task.predicate)
     try:
         for piece in task.slices:
             here = attrs.evolve(task, source=_of_partition(task, piece.slice))
@@ -178,7 +167,7 @@ def insert_rows(target: ChangeTarget, merge_plan: MergePlan, source: pa.Table, m
             joined = _joined(None, batch)
             for clause, chosen in _by_clause(clauses, joined):
                 values = _values(clause, chosen)
-                sink.store_merged_rows(page(values, Op.INSERT, None, target.schema))
+                sink.store_merged_rows(page(values, RowOp.INSERT, None))
         return sink.finish()
     except BaseException:
         sink.abort()
@@ -211,13 +200,11 @@ def _store(
     numbered = joined.append_column("_number", pa.arange(0, joined.num_rows))
     for clause, chosen in _by_clause(clauses, numbered):
         rows = ids.take(chosen.column("_number"))
-        old = _flat(chosen.column(TARGET))
-        op = _OPS[clause.kind]
-        if op is Op.DELETE:
-            sink.store_merged_rows(page(old, Op.DELETE, rows, task.target.schema))
+        old = _flat(chosen.column(TARGET)) if task.target.change_feed else None
+        if clause.kind in _DELETING:
+            sink.store_merged_rows(going(rows), old)
         else:
-            sink.store_merged_rows(page(old, Op.UPDATE_DELETE, rows, task.target.schema))
-            sink.store_merged_rows(page(_values(clause, chosen), op, rows, task.target.schema))
+            sink.store_merged_rows(page(_values(clause, chosen), RowOp.UPDATE, rows), old)
 
 
 def _by_clause(clauses: Sequence[BoundClause], joined: pa.RecordBatch) -> Iterator[tuple[BoundClause, pa.RecordBatch]]:

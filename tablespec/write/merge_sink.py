@@ -1,53 +1,34 @@
 """Where row changes are stored while a row-changing operation runs: the row-change SPI of an engine, worker side.
 
-A page is a record batch of the table's columns and three more: `_op` says what to do with a row, `_case` which clause of a merge
+A page is a record batch of columns of the table and three more: `_op` says what to do with a row, `_case` which clause of a merge
 asked for it, and `_row` is the opaque row id as the page source gave it.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from tablespec.arrow.schema import arrow_schema
+from tablespec.arrow.convert import by_logical_name, convert, nulls
 from tablespec.errors import InvalidPageError
-from tablespec.formats.base import NewFile, ReadLayout, SliceCodec, WriteLayout
+from tablespec.formats.base import NewFile
 from tablespec.model import row
+from tablespec.model.change import CHANGE_TYPE, ChangeType
+from tablespec.model.file import FileSlice
 from tablespec.model.schema import Schema
-from tablespec.storage.store import Storage
-from tablespec.write.check import Constraints, verified
-from tablespec.write.data_file import CHANGE_TYPE, GROUP, FileWriter
+from tablespec.write.change_target import ROW, ROW_TYPE, ChangeTarget, RowOp, positions_by_file, stored_rows
+from tablespec.write.check import verified
+from tablespec.write.data_file import GROUP, FileWriter
 from tablespec.write.fit import as_stored
 
 OP = "_op"
 CASE = "_case"
-ROW = "_row"
 CHANGE_FOLDER = "_change_data"
-
-# Opaque to engines: where the row lies, the group it belongs to, and its id.
-ROW_TYPE = pa.struct(
-    [
-        pa.field("file", pa.string()),
-        pa.field("position", pa.int64()),
-        pa.field("group", pa.string()),
-        pa.field("id", pa.int64()),
-    ]
-)
-
-
-class Op(enum.IntEnum):
-    """What happens to a row. UPDATE is an UPDATE_DELETE and an UPDATE_INSERT at once, for engines that tell it so."""
-
-    INSERT = 1
-    DELETE = 2
-    UPDATE = 3
-    UPDATE_INSERT = 4
-    UPDATE_DELETE = 5
 
 
 class RowChangeParadigm(enum.Enum):
@@ -58,28 +39,11 @@ class RowChangeParadigm(enum.Enum):
 
 
 _CHANGE_TYPES = {
-    Op.INSERT: "insert",
-    Op.DELETE: "delete",
-    Op.UPDATE_INSERT: "update_postimage",
-    Op.UPDATE_DELETE: "update_preimage",
+    RowOp.INSERT: ChangeType.INSERT,
+    RowOp.DELETE: ChangeType.DELETE,
+    RowOp.UPDATE_INSERT: ChangeType.UPDATE_POSTIMAGE,
+    RowOp.UPDATE_DELETE: ChangeType.UPDATE_PREIMAGE,
 }
-
-
-@attrs.frozen(kw_only=True)
-class ChangeTarget:
-    """What a worker must know of the table whose rows change; plain data."""
-
-    storage: Storage
-    read: ReadLayout
-    codec: SliceCodec
-    write: WriteLayout
-    rules: Constraints
-    change_feed: bool
-
-    @property
-    def schema(self) -> Schema:
-        """The columns of the table."""
-        return self.write.schema
 
 
 @attrs.frozen(kw_only=True)
@@ -100,30 +64,35 @@ class Fragment:
 
 @attrs.define(eq=False)
 class MergeSink:
-    """Stores row changes of one worker; nobody sees them before its fragments are committed."""
+    """Stores row changes of one worker; nobody sees them before its fragments are committed.
+
+    Under CHANGE_ONLY_UPDATED_COLUMNS a row to UPDATE is completed from the stored row: new are the columns that `cases` names for its
+    `_case`, or else those that the page has. Stored rows are found in `slices`; they are read only where they are needed, which is for
+    such updates and, with the change feed on, for all rows that go.
+    """
 
     target: ChangeTarget
-    _deleted: dict[str, BitMap64] = attrs.field(factory=dict)
-    _rows: FileWriter | None = None
-    _changes: FileWriter | None = None
-    _counts: dict[Op, int] = attrs.field(factory=lambda: dict.fromkeys(Op, 0))
+    slices: Sequence[FileSlice] = ()
+    paradigm: RowChangeParadigm = RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
+    cases: Mapping[int, Sequence[str]] = attrs.field(factory=dict)
+    _deleted: dict[str, BitMap64] = attrs.field(factory=dict, init=False)
+    _rows: FileWriter | None = attrs.field(default=None, init=False)
+    _changes: FileWriter | None = attrs.field(default=None, init=False)
+    _counts: dict[RowOp, int] = attrs.field(factory=lambda: dict.fromkeys(RowOp, 0), init=False)
 
-    def store_merged_rows(self, page: pa.RecordBatch) -> None:
-        """Take a page of row changes; rows to insert must satisfy the constraints of the table."""
-        for op, rows in _by_op(page):
+    def store_merged_rows(self, page: pa.RecordBatch, old: pa.RecordBatch | None = None) -> None:
+        """Take a page of row changes; rows to insert must satisfy the constraints of the table.
+
+        `old` are the rows of the page as they were, in all columns of the table, where the caller has them at hand.
+        """
+        for op, case, chosen in _alike(page):
+            if op not in self.target.ops:
+                allowed = ", ".join(one.name for one in sorted(self.target.ops))
+                raise InvalidPageError(f"{op.name} is not among what this operation was begun for: {allowed}")
+            rows = page if chosen is None else page.filter(chosen)
+            before = old if chosen is None or old is None else old.filter(chosen)
+            self._store(op, case, rows, before)
             self._counts[op] += rows.num_rows
-            match op:
-                case Op.DELETE | Op.UPDATE_DELETE:
-                    self._delete(rows)
-                case Op.INSERT | Op.UPDATE_INSERT:
-                    self._insert(rows, op)
-                case Op.UPDATE:
-                    if self.target.change_feed:
-                        raise InvalidPageError(
-                            "with the change feed on, an update is told by the old row and the new one"
-                        )
-                    self._delete(rows)
-                    self._insert(rows, op)
 
     def finish(self) -> tuple[Fragment, ...]:
         """Write what is left and give the fragments of this worker."""
@@ -134,9 +103,9 @@ class MergeSink:
                 deleted=tuple((file, positions.serialize()) for file, positions in self._deleted.items()),
                 added=added,
                 change_files=change_files,
-                inserted_rows=self._counts[Op.INSERT],
-                updated_rows=self._counts[Op.UPDATE] + self._counts[Op.UPDATE_INSERT],
-                deleted_rows=self._counts[Op.DELETE],
+                inserted_rows=self._counts[RowOp.INSERT],
+                updated_rows=self._counts[RowOp.UPDATE] + self._counts[RowOp.UPDATE_INSERT],
+                deleted_rows=self._counts[RowOp.DELETE],
             ),
         )
 
@@ -146,64 +115,98 @@ class MergeSink:
             if writer is not None:
                 writer.abort()
 
-    def _delete(self, rows: pa.RecordBatch) -> None:
-        places = rows.column(ROW)
-        for file, positions in _positions(places.field("file"), places.field("position")):
-            self._deleted.setdefault(file, BitMap64()).update(positions)
-        op = Op(rows.column(OP)[0].as_py())
-        if self.target.change_feed:
-            self._record(rows, _CHANGE_TYPES[op])
+    def _store(self, op: RowOp, case: int, rows: pa.RecordBatch, old: pa.RecordBatch | None) -> None:
+        ids = rows.column(ROW)
+        match op:
+            case RowOp.INSERT:
+                self._insert(_columns(rows, self.target.schema), None)
+            case RowOp.UPDATE_INSERT:
+                self._insert(self._whole(rows), ids)
+            case RowOp.DELETE | RowOp.UPDATE_DELETE:
+                self._delete(ids)
+                if self.target.change_feed:
+                    self._record(self._stored(ids, old), op)
+            case RowOp.UPDATE:
+                partly = self.paradigm is RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS
+                before = self._stored(ids, old) if partly or self.target.change_feed else None
+                new = self._completed(rows, case, before) if partly and before is not None else self._whole(rows)
+                self._delete(ids)
+                if before is not None and self.target.change_feed:
+                    self._record(before, RowOp.UPDATE_DELETE)
+                self._insert(new, ids)
 
-    def _insert(self, rows: pa.RecordBatch, op: Op) -> None:
-        values = as_stored(rows.select(list(self.target.schema.names)), self.target.write.partition_columns)
+    def _stored(self, ids: pa.Array, old: pa.RecordBatch | None) -> pa.RecordBatch:
+        if old is not None:
+            return old.select(list(self.target.schema.names))
+        slices = {one.base.logged_as: one for one in self.slices if one.base is not None}
+        return stored_rows(self.target, slices, ids)
+
+    def _completed(self, rows: pa.RecordBatch, case: int, old: pa.RecordBatch) -> pa.RecordBatch:
+        """The stored rows with the columns that the page changes."""
+        schema = self.target.schema
+        given = self.cases.get(case, [name for name in rows.schema.names if name not in (OP, CASE, ROW)])
+        changed = {schema.field(name).name for name in given}
+        new = _columns(rows, schema, changed)
+        columns = [(new if name in changed else old).column(name) for name in schema.names]
+        return pa.RecordBatch.from_arrays(columns, names=list(schema.names))
+
+    def _whole(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        given = {name.lower() for name in rows.schema.names}
+        lacking = [name for name in self.target.schema.names if name.lower() not in given]
+        if lacking:
+            way_out = RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS.name
+            raise InvalidPageError(
+                f"the new version of a row lacks {', '.join(lacking)}; a sink for changed columns alone has the paradigm {way_out}"
+            )
+        return _columns(rows, self.target.schema)
+
+    def _delete(self, ids: pa.Array) -> None:
+        for file, positions in positions_by_file(ids).items():
+            if file is None:
+                raise InvalidPageError("a row that goes has no row id")
+            gone = self._deleted.setdefault(file, BitMap64())
+            before = len(gone)
+            gone.update(positions)
+            if len(gone) != before + len(positions):
+                raise InvalidPageError(f"a row of {file} is changed twice in one operation")
+
+    def _insert(self, values: pa.RecordBatch, ids: pa.Array | None) -> None:
+        values = as_stored(values, self.target.write.partition_columns)
         for _ in verified(iter([values]), self.target.rules):
             pass
         if self._rows is None:
             self._rows = FileWriter(self.target.storage, self.target.write)
-        if op is Op.INSERT:
+        if ids is None:
             self._rows.write(values)
         else:
             # New versions stay in the group of the old one, and keep the row's id.
-            places = rows.column(ROW)
-            kept = {row.ROW_ID: places.field("id")} if self.target.write.row_id_column else {}
-            self._rows.write(with_columns(values, kept | {GROUP: places.field("group")}))
+            kept = {row.ROW_ID: ids.field("id")} if self.target.write.row_id_column else {}
+            self._rows.write(with_columns(values, kept | {GROUP: ids.field("group")}))
         if self.target.change_feed:
-            self._record(rows, _CHANGE_TYPES[op])
+            self._record(values, RowOp.INSERT if ids is None else RowOp.UPDATE_INSERT)
 
-    def _record(self, rows: pa.RecordBatch, change: str) -> None:
+    def _record(self, values: pa.RecordBatch, op: RowOp) -> None:
         if self._changes is None:
             self._changes = FileWriter(self.target.storage, self.target.write, folder=CHANGE_FOLDER)
-        values = rows.select(list(self.target.schema.names))
-        self._changes.write(with_columns(values, {CHANGE_TYPE: pa.repeat(pa.scalar(change), rows.num_rows)}))
+        change = pa.scalar(_CHANGE_TYPES[op].value)
+        self._changes.write(with_columns(values, {CHANGE_TYPE: pa.repeat(change, values.num_rows)}))
 
 
-def page(values: pa.RecordBatch, op: Op, rows: pa.Array | None, schema: Schema, case: int = 0) -> pa.RecordBatch:
-    """A page of one operation; columns that `values` lacks are null."""
+def page(values: pa.RecordBatch, op: RowOp, rows: pa.Array | None, case: int = 0) -> pa.RecordBatch:
+    """A page of one operation: some columns of the table for rows to insert or update, and the row ids of those that go."""
     count = values.num_rows
-    columns = []
-    for field in arrow_schema(schema):
-        present = values.schema.get_field_index(field.name) >= 0
-        columns.append(values.column(field.name) if present else pa.nulls(count, field.type))
-    columns += [
-        pa.repeat(pa.scalar(int(op), pa.int8()), count),
-        pa.repeat(pa.scalar(case, pa.int32()), count),
-        pa.nulls(count, ROW_TYPE) if rows is None else rows,
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=[*schema.names, OP, CASE, ROW])
+    columns = {
+        OP: pa.repeat(pa.scalar(int(op), pa.int8()), count),
+        CASE: pa.repeat(pa.scalar(case, pa.int32()), count),
+        ROW: pa.nulls(count, ROW_TYPE) if rows is None else rows,
+    }
+    return with_columns(values, columns)
 
 
-def row_ids(values: pa.RecordBatch, group: str) -> pa.Array:
-    """The opaque row ids of rows that were read with the hidden columns."""
-    count = values.num_rows
-    return pa.StructArray.from_arrays(
-        [
-            values.column(row.FILE).cast(pa.string()),
-            values.column(row.POSITION),
-            pa.repeat(pa.scalar(group), count),
-            values.column(row.ROW_ID),
-        ],
-        fields=list(ROW_TYPE),
-    )
+def going(rows: pa.Array, op: RowOp = RowOp.DELETE) -> pa.RecordBatch:
+    """A page of rows that go, by their row ids alone."""
+    codes, cases = pa.repeat(pa.scalar(int(op), pa.int8()), len(rows)), pa.repeat(pa.scalar(0, pa.int32()), len(rows))
+    return pa.RecordBatch.from_arrays([codes, cases, rows], names=[OP, CASE, ROW])
 
 
 def with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.RecordBatch:
@@ -217,19 +220,48 @@ def joined(fragments: Sequence[Fragment]) -> dict[str, BitMap64]:
     """The deleted positions of every file, over all fragments."""
     deleted: dict[str, BitMap64] = {}
     for fragment in fragments:
-        for file, positions in fragment.deleted:
-            deleted.setdefault(file, BitMap64()).update(BitMap64.deserialize(positions))
+        for file, written in fragment.deleted:
+            positions, known = BitMap64.deserialize(written), deleted.setdefault(file, BitMap64())
+            if known & positions:
+                raise InvalidPageError(f"two workers change the same row of {file}")
+            known.update(positions)
     return deleted
 
 
-def _by_op(page: pa.RecordBatch) -> Iterator[tuple[Op, pa.RecordBatch]]:
-    codes = page.column(OP)
-    for code in sorted(pc.unique(codes).to_pylist()):
-        rows = page if pc.all(pc.equal(codes, code)).as_py() else page.filter(pc.equal(codes, code))
-        yield Op(code), rows
+def _alike(page: pa.RecordBatch) -> Iterator[tuple[RowOp, int, pa.Array | None]]:
+    """Each operation and case of a page with a mask of its rows; None for all of them."""
+    lacking = [name for name in (OP, CASE, ROW) if page.schema.get_field_index(name) < 0]
+    if lacking:
+        raise InvalidPageError(f"a page has the column {lacking[0]}")
+    kinds = pa.table({OP: page.column(OP), CASE: page.column(CASE)}).group_by([OP, CASE]).aggregate([]).to_pylist()
+    unknown = [kind[OP] for kind in kinds if kind[OP] not in list(RowOp)]
+    if unknown:
+        raise InvalidPageError(
+            f"{unknown[0]} is not an operation; they are {', '.join(f'{op.value} {op.name}' for op in RowOp)}"
+        )
+    for kind in sorted(kinds, key=lambda kind: (kind[OP], kind[CASE] or 0)):
+        same = None
+        if len(kinds) > 1:
+            of_case = pc.is_null(page.column(CASE)) if kind[CASE] is None else pc.equal(page.column(CASE), kind[CASE])
+            same = pc.fill_null(pc.and_(pc.equal(page.column(OP), kind[OP]), of_case), False)
+        yield RowOp(kind[OP]), kind[CASE] or 0, same
 
 
-def _positions(files: pa.Array, positions: pa.Array) -> Iterator[tuple[str, list[int]]]:
-    for file in pc.unique(files).to_pylist():
-        of_file = positions.filter(pc.equal(files, file))
-        yield file, of_file.to_pylist()
+def _columns(rows: pa.RecordBatch, schema: Schema, wanted: set[str] | None = None) -> pa.RecordBatch:
+    """Columns of the table as a page has them, in the table's types; those that it lacks are null."""
+    candidates = list(rows.schema)
+    strange = [one.name for one in candidates if one.name not in (OP, CASE, ROW) and one.name not in schema]
+    if strange:
+        raise InvalidPageError(f"a page has the column {strange[0]}, which the table has not")
+    columns = {}
+    for field in schema:
+        if wanted is None or field.name in wanted:
+            index = by_logical_name(field, candidates)
+            if index is None and wanted is not None:
+                raise InvalidPageError(f"the column {field.name} is to be updated, and the page lacks it")
+            columns[field.name] = (
+                nulls(rows.num_rows, field.type)
+                if index is None
+                else convert(rows.column(index), field, by_logical_name)
+            )
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -18,31 +18,26 @@ from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Column, Compare, In, Literal, Op, Or, Predicate, Scalar, all_of, columns_of
 from tablespec.expr.render import render
 from tablespec.expr.rewrite import simplify
-from tablespec.formats.base import NewFile, TableFormat
-from tablespec.model.schema import Schema
-from tablespec.txn.transaction import Retries
+from tablespec.formats.base import NewFile, TableFormat, TableState
 from tablespec.write.append import discard, discarding, is_recorded, writable
 from tablespec.write.check import constraints
-from tablespec.write.delete import all_matching, delete_tasks, find_deleted
+from tablespec.write.delete import delete_tasks, find_deleted
+from tablespec.write.execution import Execution, Strategy
 from tablespec.write.fit import fit
 from tablespec.write.merge_sink import joined
-from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, Strategy, abort, begin, finish, run_all
+from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, dropped_rows, finish, run_all
 from tablespec.write.rows import NewRows, RowWriter, WrittenRows, new_rows
-from tablespec.write.runner import Runner, Threads
 
 Replacement = tuple[Predicate | str, NewRows]
 
 
 @attrs.frozen(kw_only=True)
 class ReplaceOptions:
-    """What a replaceWhere may do, and how; `transaction` (application, number) is recorded with it."""
+    """What a replaceWhere may do; `transaction` (application, number) is recorded with it."""
 
     data_columns: bool = False
     allow_full_table: bool = False
     dry_run: bool = False
-    strategy: Strategy | None = None
-    runner: Runner = Threads()
-    retries: Retries = Retries()
     transaction: tuple[str, int] | None = None
 
 
@@ -50,6 +45,7 @@ def replace_where(
     format_: TableFormat,
     replacements: Sequence[Replacement],
     options: ReplaceOptions = ReplaceOptions(),
+    execution: Execution = Execution(),
 ) -> ChangeResult:
     """Delete the rows under each predicate and insert the rows given for it, all in one commit.
 
@@ -58,37 +54,34 @@ def replace_where(
     """
     if is_recorded(writable(format_, "WRITE"), options.transaction):
         return ChangeResult(instant=None)
-    schema = format_.latest().schema
-    predicates = [_checked(format_, predicate, options) for predicate, _ in replacements]
+    state = writable(format_, "WRITE").latest()
+    predicates = [_checked(format_, state, predicate, options) for predicate, _ in replacements]
     any_of = predicates[0] if len(predicates) == 1 else Or(tuple(predicates))
-    handle = begin(format_, "WRITE", simplify(any_of), strategy=options.strategy, change_feed=False)
-    tasks = delete_tasks(handle)
-    fragments = run_all(handle, find_deleted, tasks, options.runner)
-    record = Finish(removed=all_matching(handle))
+    handle = begin(format_, state, "WRITE", simplify(any_of), strategy=execution.strategy)
+    fragments = run_all(handle, find_deleted, delete_tasks(handle), execution.runner)
     if options.dry_run:
-        abort(handle, fragments)
         return _dry(handle, sum(fragment.deleted_rows for fragment in fragments), len(joined(fragments)))
     added: list[NewFile] = []
     try:
         for predicate, (_, data) in zip(predicates, replacements):
-            added += _written(handle, schema, predicate, data)
+            added += _written(handle, predicate, data)
     except BaseException:
         discard(handle.format, tuple(added))
         raise
-    text = (
-        " OR ".join(f"({render(predicate)})" for predicate in predicates)
-        if len(predicates) > 1
-        else render(predicates[0])
-    )
-    details = msgspec.json.encode({"predicate": text, "predicates": [render(one) for one in predicates]}).decode()
-    record = attrs.evolve(
-        record,
+    record = Finish(
+        removed=handle.whole_files,
         added=tuple(added),
         parameters=(("mode", "Overwrite"),),
-        details=(("replaceWhere", details),),
+        details=(("replaceWhere", _details(predicates)),),
         transaction=options.transaction,
     )
-    return finish(handle, fragments, record, runner=options.runner, retries=options.retries)
+    return finish(handle, fragments, record, execution=execution)
+
+
+def _details(predicates: Sequence[Predicate]) -> str:
+    texts = [render(predicate) for predicate in predicates]
+    text = texts[0] if len(texts) == 1 else " OR ".join(f"({one})" for one in texts)
+    return msgspec.json.encode({"predicate": text, "predicates": texts}).decode()
 
 
 def replacements(predicate: Predicate | str | Sequence[Replacement], data: NewRows | None) -> Sequence[Replacement]:
@@ -103,7 +96,8 @@ def plan_replace(
 ) -> RowWriter:
     """Decide how the new rows of a replacement are to be written, for engines that write them by themselves."""
     target = writable(format_, "WRITE")
-    state, bound = target.latest(), _checked(format_, predicate, options)
+    state = target.latest()
+    bound = _checked(format_, state, predicate, options)
     target.check_writable(state, "WRITE")
     target.check_removable(state, "WRITE")
     fit(columns, state.schema, target.storage.url, state.partition_columns, merge_schema=False)
@@ -127,7 +121,7 @@ def commit_replace(
 
 
 def replace_using(
-    format_: TableFormat, columns: Sequence[str], data: ArrowStream, options: ReplaceOptions = ReplaceOptions()
+    format_: TableFormat, columns: Sequence[str], data: ArrowStream, execution: Execution = Execution()
 ) -> ChangeResult:
     """Replace the rows that have the same values in `columns` as some row of the data; null equals nothing.
 
@@ -139,12 +133,10 @@ def replace_using(
     rows = [row for row in keys.to_pylist() if None not in row.values()]
     if not rows:
         return ChangeResult(instant=None)
-    return _replace_keys(format_, rows, table, Op.EQ, options)
+    return _replace_keys(format_, rows, table, Op.EQ, execution)
 
 
-def overwrite_partitions(
-    format_: TableFormat, data: ArrowStream, options: ReplaceOptions = ReplaceOptions()
-) -> ChangeResult:
+def overwrite_partitions(format_: TableFormat, data: ArrowStream, execution: Execution = Execution()) -> ChangeResult:
     """Replace every partition that the data has rows for; null and empty partitions count like others."""
     table = record_batches(data).read_all()
     partitions = list(format_.latest().partition_columns)
@@ -153,26 +145,24 @@ def overwrite_partitions(
     rows = table.select(partitions).group_by(partitions).aggregate([]).to_pylist()
     if not rows:
         return ChangeResult(instant=None)
-    return _replace_keys(format_, rows, table, Op.NULL_SAFE_EQ, options)
+    return _replace_keys(format_, rows, table, Op.NULL_SAFE_EQ, execution)
 
 
 def _replace_keys(
-    format_: TableFormat, rows: Sequence[dict[str, Scalar]], table: pa.Table, op: Op, options: ReplaceOptions
+    format_: TableFormat, rows: Sequence[dict[str, Scalar]], table: pa.Table, op: Op, execution: Execution
 ) -> ChangeResult:
     if len(rows[0]) == 1 and op is Op.EQ:
         (name,) = rows[0]
         listed = In(Column((name,)), tuple(Literal(row[name]) for row in rows))
-        return replace_where(format_, [(listed, table)], attrs.evolve(options, data_columns=True))
+        return replace_where(format_, [(listed, table)], ReplaceOptions(data_columns=True), execution)
     keys = tuple(
         all_of(tuple(Compare(op, Column((name,)), Literal(value)) for name, value in row.items())) for row in rows
     )
     predicate = keys[0] if len(keys) == 1 else Or(keys)
-    allowed = attrs.evolve(options, data_columns=True)
-    return replace_where(format_, [(predicate, table)], allowed)
+    return replace_where(format_, [(predicate, table)], ReplaceOptions(data_columns=True), execution)
 
 
-def _checked(format_: TableFormat, predicate: Predicate | str, options: ReplaceOptions) -> Predicate:
-    state = format_.latest()
+def _checked(format_: TableFormat, state: TableState, predicate: Predicate | str, options: ReplaceOptions) -> Predicate:
     bound = TRUE if predicate == "" else simplify(bind(predicate, state.schema))
     if bound == TRUE:
         if options.allow_full_table:
@@ -188,21 +178,21 @@ def _checked(format_: TableFormat, predicate: Predicate | str, options: ReplaceO
     return bound
 
 
-def _written(handle: ChangeHandle, schema: Schema, predicate: Predicate, data: NewRows) -> tuple[NewFile, ...]:
+def _written(handle: ChangeHandle, predicate: Predicate, data: NewRows) -> tuple[NewFile, ...]:
     incoming, target = new_rows(data), handle.target
     if not len(incoming.arrow_schema):
         return ()
-    fit(incoming.arrow_schema, schema, target.storage.url, handle.state.partition_columns, merge_schema=False)
+    fit(incoming.arrow_schema, target.schema, target.storage.url, handle.state.partition_columns, merge_schema=False)
     return incoming.write(
         RowWriter(storage=target.storage, layout=target.write, rules=target.rules, predicate=predicate)
     )
 
 
 def _dry(handle: ChangeHandle, rows: int, partly: int) -> ChangeResult:
-    whole = all_matching(handle)
+    whole = handle.whole_files
     return ChangeResult(
         instant=None,
-        rows_deleted=rows + sum(file.slice.rows or 0 for file in whole),
+        rows_deleted=rows + dropped_rows(handle, whole),
         files_removed=len(whole),
         vectors_written=partly if handle.strategy is Strategy.MERGE_ON_READ else 0,
         files_rewritten=partly if handle.strategy is Strategy.COPY_ON_WRITE else 0,

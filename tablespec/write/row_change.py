@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar, Unpack
 
 import attrs
-import pyarrow as pa
 from pyroaring import BitMap64
 
-from tablespec.errors import TableSpecError
+from tablespec.errors import InvalidPageError, UnsupportedTableError
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.render import render
 from tablespec.expr.verdict import Verdict
@@ -22,39 +20,48 @@ from tablespec.formats.base import (
     LiveFile,
     NewFile,
     ReadsWhere,
-    SliceCodec,
     TableFormat,
     TableState,
     WritableFormat,
 )
-from tablespec.model.file import FileSlice
+from tablespec.model.change import SliceChange
 from tablespec.model.instant import Instant
-from tablespec.model.row import FILE, POSITION, ROW_COMMIT_VERSION, ROW_ID
-from tablespec.read.slice_reader import FileSliceReader
-from tablespec.storage.store import Storage
-from tablespec.txn.transaction import Retries, new_operation_id
+from tablespec.model.row import FILE, POSITION
+from tablespec.txn.transaction import new_operation_id
 from tablespec.write.append import commit_files, writable
+from tablespec.write.change_file import DeletedRows, slice_of
+from tablespec.write.change_file import record as write_record
+from tablespec.write.change_target import ChangeTarget, RowOp
 from tablespec.write.check import constraints
-from tablespec.write.data_file import GROUP, FileWriter
-from tablespec.write.merge_sink import ChangeTarget, Fragment, joined
-from tablespec.write.runner import Runner, Threads
+from tablespec.write.copy_on_write import RewriteTask, rewrite
+from tablespec.write.execution import Execution, Running, Strategy
+from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, joined
+from tablespec.write.page_source import UpdatablePageSource
+from tablespec.write.runner import Runner
 
 _Task = TypeVar("_Task")
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
 MERGE_ON_READ = "tablespec.mergeOnRead"
 
-
-class Strategy(enum.Enum):
-    """How rows go: by deletion vectors beside the files, or by writing the files anew."""
-
-    MERGE_ON_READ = "merge-on-read"
-    COPY_ON_WRITE = "copy-on-write"
+# What each operation may store; a WRITE replaces rows, and brings its new files itself.
+_OPS = {
+    "DELETE": frozenset({RowOp.DELETE}),
+    "UPDATE": frozenset({RowOp.UPDATE, RowOp.UPDATE_DELETE, RowOp.UPDATE_INSERT}),
+    "MERGE": frozenset(RowOp),
+    "WRITE": frozenset({RowOp.DELETE}),
+}
+# These have the rows that change at hand, and record them as they go where the table keeps a change feed.
+_RECORDING = ("UPDATE", "MERGE")
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class ChangeHandle:
-    """A row-changing operation under way, on one pinned state of the table."""
+    """A row-changing operation under way, on one pinned state of the table.
+
+    An engine reads `files` by page sources or by itself, stores what happens to rows there or in sinks, on whatever workers, and
+    finishes with the fragments of all of them.
+    """
 
     format: WritableFormat
     state: TableState
@@ -69,6 +76,31 @@ class ChangeHandle:
     def open_files(self) -> tuple[LiveFile, ...]:
         """The files that must be read to know which rows match."""
         return tuple(file for file in self.files if file.verdict is not Verdict.ALWAYS)
+
+    @property
+    def whole_files(self) -> tuple[LiveFile, ...]:
+        """The files all of whose rows match, which nobody needs to read."""
+        return tuple(file for file in self.files if file.verdict is Verdict.ALWAYS)
+
+    def page_source(self, file: LiveFile) -> UpdatablePageSource:
+        """The rows of a file that match, page by page, with what is done to them; plain data before its first page."""
+        return UpdatablePageSource(self.target, file.slice, self.predicate)
+
+    def sink(
+        self,
+        paradigm: RowChangeParadigm = RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW,
+        cases: Mapping[int, Sequence[str]] = {},
+    ) -> MergeSink:
+        """A sink for changes of any rows of the files; plain data before its first page. `cases`: see MergeSink."""
+        return MergeSink(self.target, tuple(file.slice for file in self.files), paradigm, cases)
+
+    def finish(self, fragments: Sequence[Fragment], **how: Unpack[Running]) -> ChangeResult:
+        """Commit what the workers did, all of it or nothing; without any change nothing is committed."""
+        return finish(self, fragments, execution=Execution(**how))
+
+    def abort(self, fragments: Sequence[Fragment]) -> None:
+        """Remove what the workers wrote; call it only when `finish` was not called."""
+        abort(self, fragments)
 
 
 @attrs.frozen(kw_only=True)
@@ -112,14 +144,23 @@ class Finish:
 
 
 def begin(
-    format_: TableFormat, operation: str, predicate: Predicate, *, strategy: Strategy | None, change_feed: bool
+    format_: TableFormat,
+    state: TableState,
+    operation: str,
+    predicate: Predicate,
+    *,
+    strategy: Strategy | None = None,
+    ops: frozenset[RowOp] | None = None,
 ) -> ChangeHandle:
-    """Pin the newest state and find the files that may hold matching rows."""
+    """Pin a state, to whose schema the predicate is bound, and find the files that may hold matching rows."""
     target = writable(format_, operation)
-    state = target.latest()
     target.check_writable(state, operation)
     if operation != "MERGE":
         target.check_removable(state, operation)
+    taken = [name for name in (FILE, POSITION) if name in state.schema]
+    if taken:
+        feature = f"a column of its own named {taken[0]}, the name of where a row lies"
+        raise UnsupportedTableError(target.storage.url, feature, "rename it to change rows")
     on_read = state.properties.get(MERGE_ON_READ, "true") == "true"
     change_target = ChangeTarget(
         storage=target.storage,
@@ -127,7 +168,8 @@ def begin(
         codec=state.codec,
         write=target.write_layout(state, state.schema),
         rules=constraints(target.storage.url, state.schema, state.constraints),
-        change_feed=change_feed and state.properties.get(CHANGE_FEED) == "true",
+        change_feed=operation in _RECORDING and state.properties.get(CHANGE_FEED) == "true",
+        ops=_OPS[operation] if ops is None else ops,
     )
     return ChangeHandle(
         format=target,
@@ -146,48 +188,28 @@ def finish(
     fragments: Sequence[Fragment],
     record: Finish = Finish(),
     *,
-    runner: Runner = Threads(),
-    retries: Retries = Retries(),
+    execution: Execution = Execution(),
 ) -> ChangeResult:
     """Commit what the workers did, all of it or nothing; without any change nothing is committed."""
-    by_path = {logged_path(file): file for file in handle.files}
-    whole, partly = _sorted_out(joined(fragments), by_path, {logged_path(file) for file in record.removed})
-    removed = (*record.removed, *(by_path[path] for path in whole))
-    if removed or partly:
-        _check_removable(handle, fragments)
-    rewritten = _rewrite(handle, partly, by_path, runner) if handle.strategy is Strategy.COPY_ON_WRITE else ()
-    fragments = (*fragments, *rewritten)
-    added = (*record.added, *(file for fragment in fragments for file in fragment.added))
-    revise = [] if rewritten else [_all_deleted(handle, by_path[path], positions) for path, positions in partly.items()]
-    if not removed and not added and not partly and record.transaction is None:
-        return ChangeResult(instant=None)
-    result = _result(handle, fragments, record, removed, len(partly), bool(rewritten))
-    change = Change(
-        operation=handle.operation,
-        parameters=(("predicate", render(handle.predicate)), *record.parameters),
-        metrics=result.metrics,
-        adds=added,
-        removes=tuple(file.origin for file in removed)
-        + (tuple(by_path[path].origin for path in partly) if rewritten else ()),
-        revised=tuple(handle.format.revise(handle.state, revise)),
-        change_files=tuple(file for fragment in fragments for file in fragment.change_files),
-        touched=frozenset((*partly, *(logged_path(file) for file in removed))),
-        details=record.details,
-        transactions=() if record.transaction is None else (record.transaction,),
-        reads=ReadsWhere(handle.predicate, frozenset(by_path)),
-        operation_id=handle.operation_id,
-    )
-    instant = commit_files(handle.format, change, handle.state, retries)
-    return attrs.evolve(result, instant=instant)
-
-
-def _check_removable(handle: ChangeHandle, fragments: Sequence[Fragment]) -> None:
-    # A merge may turn out to remove rows only now; nothing of it stays where that is not allowed.
+    done = [Fragment(added=record.added), *fragments]
     try:
-        handle.format.check_removable(handle.state, handle.operation)
-    except TableSpecError:
-        abort(handle, fragments)
+        leaving = _leaving(handle, fragments, record)
+        if not leaving.removed and not leaving.partly and not _brings(done, record):
+            abort(handle, done)
+            return ChangeResult(instant=None)
+        if leaving.removed or leaving.partly:
+            # A merge may turn out to remove rows only now.
+            handle.format.check_removable(handle.state, handle.operation)
+        done += _rewritten(handle, leaving, execution.runner)
+        if _needs_change_files(handle, leaving):
+            for files in write_record(handle.target, _told(leaving, record), execution.runner):
+                done.append(Fragment(change_files=files))
+        result = _result(handle, done, record, leaving)
+        change = _change(handle, done, record, leaving, result)
+    except BaseException:
+        abort(handle, done)
         raise
+    return attrs.evolve(result, instant=commit_files(handle.format, change, handle.state, execution.retries))
 
 
 def abort(handle: ChangeHandle, fragments: Sequence[Fragment]) -> None:
@@ -195,120 +217,6 @@ def abort(handle: ChangeHandle, fragments: Sequence[Fragment]) -> None:
     for fragment in fragments:
         for file in (*fragment.added, *fragment.change_files):
             handle.target.storage.delete(file.path)
-
-
-def logged_path(file: LiveFile) -> str:
-    """How the log spells the path of a file; it is what row ids name."""
-    assert file.slice.base is not None
-    return file.slice.base.logged_as
-
-
-def reader(target: ChangeTarget, columns: Sequence[str]) -> FileSliceReader:
-    """A reader of the given columns and of where each row lies."""
-    plain = FileSliceReader(storage=target.storage, layout=target.read, codec=target.codec)
-    return plain.project((*columns, FILE, POSITION, ROW_ID))
-
-
-def _sorted_out(
-    deleted: dict[str, BitMap64], by_path: dict[str, LiveFile], gone: set[str]
-) -> tuple[list[str], dict[str, BitMap64]]:
-    """The files that lose all their rows, and those that lose some with every deleted position."""
-    whole: list[str] = []
-    partly: dict[str, BitMap64] = {}
-    for path, positions in deleted.items():
-        if path in gone or not positions:
-            continue
-        slice_ = by_path[path].slice
-        assert slice_.base is not None
-        already = slice_.deletes.cardinality if slice_.deletes else 0
-        if slice_.base.rows is not None and len(positions) + already >= slice_.base.rows:
-            whole.append(path)
-        else:
-            partly[path] = positions
-    return whole, partly
-
-
-def _all_deleted(handle: ChangeHandle, file: LiveFile, positions: BitMap64) -> tuple[bytes, BitMap64]:
-    """The origin of a file with the rows that go now and those that went before."""
-    before = handle.target.codec.deleted_positions(handle.target.storage, file.slice)
-    return file.origin, positions if before is None else positions | before
-
-
-@attrs.frozen
-class _WithoutRows:
-    """A codec that takes further rows as deleted."""
-
-    codec: SliceCodec
-    deleted: bytes
-
-    def deleted_positions(self, storage: Storage, slice_: FileSlice) -> BitMap64:
-        before = self.codec.deleted_positions(storage, slice_)
-        more = BitMap64.deserialize(self.deleted)
-        return more if before is None else more | before
-
-
-@attrs.frozen(kw_only=True)
-class RewriteTask:
-    """A file to be written anew without some of its rows."""
-
-    target: ChangeTarget
-    slice: FileSlice
-    deleted: bytes
-
-
-def rewrite(task: RewriteTask) -> Fragment:
-    """Write the rows of a file that stay into a new file of the same group; ids and commit versions are kept."""
-    target = task.target
-    tracked = [
-        name for name in (ROW_ID, ROW_COMMIT_VERSION) if target.write.row_id_column and name in target.read.hidden
-    ]
-    codec = _WithoutRows(target.codec, task.deleted)
-    rows = FileSliceReader(storage=target.storage, layout=target.read, codec=codec).project(
-        (*target.schema.names, *tracked)
-    )
-    writer = FileWriter(target.storage, target.write)
-    copied = 0
-    try:
-        for batch in rows.open(task.slice):
-            copied += batch.num_rows
-            writer.write(batch.append_column(GROUP, pa.repeat(pa.scalar(task.slice.group.id), batch.num_rows)))
-        return Fragment(added=writer.finish(), copied_rows=copied)
-    except BaseException:
-        writer.abort()
-        raise
-
-
-def _rewrite(
-    handle: ChangeHandle, partly: dict[str, BitMap64], by_path: dict[str, LiveFile], runner: Runner
-) -> tuple[Fragment, ...]:
-    tasks = [
-        RewriteTask(target=handle.target, slice=by_path[path].slice, deleted=positions.serialize())
-        for path, positions in partly.items()
-    ]
-    return tuple(runner.run(rewrite, tasks))
-
-
-def _result(
-    handle: ChangeHandle,
-    fragments: Sequence[Fragment],
-    record: Finish,
-    removed: Sequence[LiveFile],
-    partly: int,
-    rewritten: bool,
-) -> ChangeResult:
-    whole = sum(file.slice.rows or 0 for file in record.removed)
-    return ChangeResult(
-        instant=None,
-        rows_inserted=sum(fragment.inserted_rows for fragment in fragments)
-        + sum(file.stats.rows for file in record.added),
-        rows_updated=sum(fragment.updated_rows for fragment in fragments),
-        rows_deleted=sum(fragment.deleted_rows for fragment in fragments) + whole,
-        rows_copied=sum(fragment.copied_rows for fragment in fragments),
-        files_removed=len(removed) + (partly if rewritten else 0),
-        files_added=sum(len(fragment.added) for fragment in fragments) + len(record.added),
-        files_rewritten=partly if rewritten else 0,
-        vectors_written=0 if rewritten else partly,
-    )
 
 
 def run_all(
@@ -323,3 +231,124 @@ def run_all(
         abort(handle, fragments)
         raise
     return tuple(fragments)
+
+
+@attrs.frozen(eq=False)
+class _Leaving:
+    """The files that lose all their rows, and those that lose some with the positions of these."""
+
+    removed: tuple[LiveFile, ...]
+    partly: tuple[tuple[LiveFile, BitMap64], ...]
+
+
+def _leaving(handle: ChangeHandle, fragments: Sequence[Fragment], record: Finish) -> _Leaving:
+    by_path = {_logged_path(file): file for file in handle.files}
+    dropped = {_logged_path(file) for file in record.removed}
+    removed, partly = [*record.removed], []
+    for path, positions in joined(fragments).items():
+        if path not in by_path:
+            raise InvalidPageError(f"{path} is not among the files of this operation")
+        file = by_path[path]
+        if path in dropped or not positions:
+            continue
+        slice_ = file.slice
+        already = slice_.deletes.cardinality if slice_.deletes else 0
+        if slice_.base is not None and slice_.base.rows is not None and len(positions) + already >= slice_.base.rows:
+            removed.append(file)
+        else:
+            partly.append((file, positions))
+    return _Leaving(tuple(removed), tuple(partly))
+
+
+def _brings(fragments: Sequence[Fragment], record: Finish) -> bool:
+    return record.transaction is not None or any(fragment.added for fragment in fragments)
+
+
+def _logged_path(file: LiveFile) -> str:
+    """How the log spells the path of a file; it is what row ids name."""
+    assert file.slice.base is not None
+    return file.slice.base.logged_as
+
+
+def _rewritten(handle: ChangeHandle, leaving: _Leaving, runner: Runner) -> tuple[Fragment, ...]:
+    if handle.strategy is not Strategy.COPY_ON_WRITE:
+        return ()
+    tasks = [
+        RewriteTask(target=handle.target, slice=file.slice, deleted=positions.serialize())
+        for file, positions in leaving.partly
+    ]
+    return run_all(handle, rewrite, tasks, runner)
+
+
+def _needs_change_files(handle: ChangeHandle, leaving: _Leaving) -> bool:
+    """Whether the files that go and come would not tell every reader of the change feed what happened.
+
+    Rows that are copied would show as deleted and inserted. Of a file that goes with deleted rows deltalake shows those and not the others.
+    """
+    if handle.target.change_feed or handle.state.properties.get(CHANGE_FEED) != "true":
+        return False
+    copied = handle.strategy is Strategy.COPY_ON_WRITE and bool(leaving.partly)
+    return copied or any(file.slice.deletes is not None for file in leaving.removed)
+
+
+def _told(leaving: _Leaving, record: Finish) -> list[SliceChange | DeletedRows]:
+    """Everything that the commit does to rows: once it has a change file, all of it must be told there."""
+    return [
+        *(SliceChange(file.slice, None) for file in leaving.removed),
+        *(DeletedRows(file.slice, positions.serialize()) for file, positions in leaving.partly),
+        *(SliceChange(None, slice_of(file)) for file in record.added),
+    ]
+
+
+def _change(
+    handle: ChangeHandle, fragments: Sequence[Fragment], record: Finish, leaving: _Leaving, result: ChangeResult
+) -> Change:
+    copying = handle.strategy is Strategy.COPY_ON_WRITE
+    losing = tuple(file for file, _ in leaving.partly)
+    removed = (*leaving.removed, *losing) if copying else leaving.removed
+    revised = () if copying else tuple(_all_deleted(handle, file, positions) for file, positions in leaving.partly)
+    return Change(
+        operation=handle.operation,
+        parameters=(("predicate", render(handle.predicate)), *record.parameters),
+        metrics=result.metrics,
+        adds=tuple(file for fragment in fragments for file in fragment.added),
+        removes=tuple(file.origin for file in removed),
+        revised=tuple(handle.format.revise(handle.state, revised)),
+        change_files=tuple(file for fragment in fragments for file in fragment.change_files),
+        touched=frozenset(_logged_path(file) for file in (*leaving.removed, *losing)),
+        details=record.details,
+        transactions=() if record.transaction is None else (record.transaction,),
+        reads=ReadsWhere(handle.predicate, frozenset(_logged_path(file) for file in handle.files)),
+        operation_id=handle.operation_id,
+    )
+
+
+def _all_deleted(handle: ChangeHandle, file: LiveFile, positions: BitMap64) -> tuple[bytes, BitMap64]:
+    """The origin of a file with the rows that go now and those that went before."""
+    before = handle.target.codec.deleted_positions(handle.target.storage, file.slice)
+    return file.origin, positions if before is None else positions | before
+
+
+def _result(handle: ChangeHandle, fragments: Sequence[Fragment], record: Finish, leaving: _Leaving) -> ChangeResult:
+    rewritten = len(leaving.partly) if handle.strategy is Strategy.COPY_ON_WRITE else 0
+    return ChangeResult(
+        instant=None,
+        rows_inserted=sum(fragment.inserted_rows for fragment in fragments)
+        + sum(file.stats.rows for file in record.added),
+        rows_updated=sum(fragment.updated_rows for fragment in fragments),
+        rows_deleted=sum(fragment.deleted_rows for fragment in fragments) + dropped_rows(handle, record.removed),
+        rows_copied=sum(fragment.copied_rows for fragment in fragments),
+        files_removed=len(leaving.removed) + rewritten,
+        files_added=sum(len(fragment.added) for fragment in fragments),
+        files_rewritten=rewritten,
+        vectors_written=len(leaving.partly) - rewritten,
+    )
+
+
+def dropped_rows(handle: ChangeHandle, files: Sequence[LiveFile]) -> int:
+    """The live rows of files; those whose log entry does not tell are counted by their footers."""
+    reader = handle.target.reader(())
+    told = [(file, file.slice.rows) for file in files]
+    return sum(
+        sum(batch.num_rows for batch in reader.open(file.slice)) if rows is None else rows for file, rows in told
+    )

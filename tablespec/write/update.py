@@ -13,12 +13,15 @@ from tablespec.expr.bind_value import bind_value
 from tablespec.expr.nodes import Predicate, Scalar
 from tablespec.expr.value import Value
 from tablespec.formats.base import TableFormat
+from tablespec.model.schema import Schema
+from tablespec.read.file_index import Filters, bound_filters
 from tablespec.read.task import TaskSlice, balanced
-from tablespec.txn.transaction import Retries
+from tablespec.write.append import writable
+from tablespec.write.change_target import ChangeTarget, RowOp, row_ids
 from tablespec.write.delete import TASK_BYTES, checked_predicate
-from tablespec.write.merge_sink import ChangeTarget, Fragment, MergeSink, Op, page, row_ids
-from tablespec.write.row_change import ChangeHandle, ChangeResult, Strategy, begin, finish, reader, run_all
-from tablespec.write.runner import Runner, Threads
+from tablespec.write.execution import Execution, Strategy
+from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, page
+from tablespec.write.row_change import ChangeHandle, ChangeResult, begin, finish, run_all
 
 Assignments = Mapping[str, Value | str | Scalar]
 
@@ -39,33 +42,28 @@ def update(
     predicate: Predicate | str | None,
     *,
     allow_full_table: bool = False,
-    strategy: Strategy | None = None,
-    runner: Runner = Threads(),
-    retries: Retries = Retries(),
+    execution: Execution = Execution(),
 ) -> ChangeResult:
-    """Set columns of the rows for which the predicate is true; all expressions see the row as it was."""
-    handle = begin_update(format_, assignments, predicate, allow_full_table=allow_full_table, strategy=strategy)
-    fragments = run_all(handle, change_rows, update_tasks(handle, bound_assignments(format_, assignments)), runner)
-    return finish(handle, fragments, runner=runner, retries=retries)
+    """Set columns of the rows for which the predicate is true; all expressions see the row as it was.
+
+    Without a condition, or with one that is always true, it must be allowed by name.
+    """
+    state = writable(format_, "UPDATE").latest()
+    new = bound_assignments(state.schema, assignments)
+    bound = checked_predicate(format_, state, predicate, "update", allow_full_table=allow_full_table)
+    handle = begin(format_, state, "UPDATE", bound, strategy=execution.strategy)
+    fragments = run_all(handle, change_rows, update_tasks(handle, new), execution.runner)
+    return finish(handle, fragments, execution=execution)
 
 
-def begin_update(
-    format_: TableFormat,
-    assignments: Assignments,
-    predicate: Predicate | str | None,
-    *,
-    allow_full_table: bool = False,
-    strategy: Strategy | None = None,
-) -> ChangeHandle:
-    """Pin a state and plan an update; without a condition it must be allowed by name."""
-    bound_assignments(format_, assignments)
-    bound = checked_predicate(format_, predicate, "update", allow_full_table=allow_full_table)
-    return begin(format_, "UPDATE", bound, strategy=strategy, change_feed=True)
+def begin_update(format_: TableFormat, where: Filters, strategy: Strategy | None) -> ChangeHandle:
+    """Pin the newest state for updates of some of the rows that match."""
+    state = writable(format_, "UPDATE").latest()
+    return begin(format_, state, "UPDATE", bound_filters(where, state.schema), strategy=strategy)
 
 
-def bound_assignments(format_: TableFormat, assignments: Assignments) -> tuple[tuple[str, Value], ...]:
-    """The columns to set with expressions bound to the newest schema."""
-    schema = format_.latest().schema
+def bound_assignments(schema: Schema, assignments: Assignments) -> tuple[tuple[str, Value], ...]:
+    """The columns to set with expressions bound to a schema."""
     if not assignments:
         raise InvalidPredicateError("", 0, "an update sets at least one column")
     bound: dict[str, Value] = {}
@@ -87,22 +85,19 @@ def update_tasks(handle: ChangeHandle, assignments: tuple[tuple[str, Value], ...
 
 def change_rows(task: UpdateTask) -> Sequence[Fragment]:
     """Find the rows that change and write their new versions; on a worker."""
-    sink = MergeSink(task.target)
-    schema = task.target.schema
-    rows = reader(task.target, schema.names).push_down_filters(task.predicate)
+    sink = MergeSink(task.target, paradigm=RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS)
+    rows = task.target.placed(task.target.schema.names).push_down_filters(task.predicate)
     try:
         for piece in task.slices:
             for batch in rows.open(piece.slice):
                 ids = row_ids(batch, piece.slice.group.id)
-                sink.store_merged_rows(page(batch, Op.UPDATE_DELETE, ids, schema))
-                sink.store_merged_rows(page(_changed(batch, task.assignments), Op.UPDATE_INSERT, ids, schema))
+                sink.store_merged_rows(page(_new_values(batch, task.assignments), RowOp.UPDATE, ids), batch)
         return sink.finish()
     except BaseException:
         sink.abort()
         raise
 
 
-def _changed(batch: pa.RecordBatch, assignments: tuple[tuple[str, Value], ...]) -> pa.RecordBatch:
-    new = {name: evaluate_value(value, batch) for name, value in assignments}
-    columns = [new.get(name, batch.column(index)) for index, name in enumerate(batch.schema.names)]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+def _new_values(batch: pa.RecordBatch, assignments: tuple[tuple[str, Value], ...]) -> pa.RecordBatch:
+    columns = [evaluate_value(value, batch) for _, value in assignments]
+    return pa.RecordBatch.from_arrays(columns, names=[name for name, _ in assignments])

@@ -9,11 +9,10 @@ from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import NoRecordKeyError
 from tablespec.expr.nodes import Column, Compare, IsNull, Op, Or, Predicate, all_of
 from tablespec.formats.base import TableFormat
-from tablespec.txn.transaction import Retries
+from tablespec.write.execution import Execution
 from tablespec.write.merge import merge
 from tablespec.write.merge_plan import SOURCE, TARGET, Clause, Kind
-from tablespec.write.row_change import ChangeResult, Strategy
-from tablespec.write.runner import Runner, Threads
+from tablespec.write.row_change import ChangeResult
 
 ORDERING = "tablespec.orderingColumn"
 
@@ -23,9 +22,7 @@ def upsert(
     data: ArrowStream,
     *,
     order_by: str | None = None,
-    strategy: Strategy | None = None,
-    runner: Runner = Threads(),
-    retries: Retries = Retries(),
+    execution: Execution = Execution(),
 ) -> ChangeResult:
     """Insert rows whose record key is new, and replace those whose key the table has.
 
@@ -40,7 +37,7 @@ def upsert(
     rows = _newest(record_batches(data).read_all(), state.record_key, ordering)
     on = all_of(tuple(Compare(Op.EQ, Column((TARGET, key)), Column((SOURCE, key))) for key in state.record_key))
     clauses = [Clause(Kind.MATCHED_UPDATE, _newer(ordering)), Clause(Kind.NOT_MATCHED_INSERT)]
-    return merge(format_, rows, on, clauses, strategy=strategy, runner=runner, retries=retries)
+    return merge(format_, rows, on, clauses, execution=execution)
 
 
 def _newer(ordering: str | None) -> Predicate | None:

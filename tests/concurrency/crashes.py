@@ -20,7 +20,7 @@ import tablespec
 from tablespec.formats.detect import open_format
 from tablespec.storage.store import Storage
 from tablespec.table import Table
-from tablespec.write.row_change import Strategy
+from tablespec.write.execution import Strategy
 from tablespec.write.runner import Threads
 
 ONE_THREAD = Threads(1)

@@ -14,11 +14,13 @@ from tablespec.errors import (
     UnsupportedTypeError,
     UnsupportedUrlError,
 )
+from tablespec.formats.delta.format import DeltaFormat
 from tablespec.model.schema import LONG, STRING, Field, Schema
 from tablespec.storage.store import Storage
 from tests.handmade import contents
 from tests.rows import assert_same_rows
 from tests.unit.formats.hudi.conftest import HudiTable
+from tests.unit.read.measuring import MeasuringStorage
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string())])
 ROWS = pa.table({"id": [1, 2], "city": ["sf", "la"]})
@@ -219,3 +221,32 @@ def test_a_hudi_table_refuses_every_write_and_stays_as_it_was(tmp_path, verb, ve
         f"{verb} is not supported on file://{tmp_path}: hudi tables can only be read by this release"
     )
     assert contents(tmp_path) == before
+
+
+# --- history ---
+
+
+def test_a_limited_history_has_the_newest_instants_and_reads_no_others(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA)
+    for _ in range(5):
+        table.append(ROWS)
+    storage = MeasuringStorage.at(str(tmp_path))
+    measured = tablespec.Table(DeltaFormat(storage))
+    measured.instant()
+    storage.read_bytes.clear()
+
+    limited = measured.history(limit=2)
+
+    assert list(limited) == list(table.history()[:2])
+    assert [entry.instant.version for entry in limited] == [5, 4]
+    assert len(storage.read_bytes) == 2
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_every_limit_gives_the_same_instants_as_the_whole_history(tmp_path, profile):
+    table = tablespec.create_table(str(tmp_path), SCHEMA, profile=profile)
+    table.append(ROWS)
+    table.append(ROWS)
+
+    for limit in range(5):
+        assert list(table.history(limit)) == list(table.history()[:limit])

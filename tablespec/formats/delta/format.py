@@ -158,12 +158,13 @@ class DeltaFormat:
         declared = [(version, file) for version, file in listing.commits if stamped is not None and version >= stamped]
         return Timeline(self.storage.url, instants(files, dict(self._in_commit_timestamps(declared))))
 
-    def history(self) -> Sequence[HistoryEntry]:
-        """What each version did whose commit is still there, newest first."""
-        files = dict(list_log(self.storage).commits)
-        told = [instant for instant in self.timeline() if instant.version in files]
-        commits = self._read_commits([(instant.version, files[instant.version]) for instant in told])
-        return [history_entry(instant, lines) for instant, (_, lines) in zip(told, commits)][::-1]
+    def history(self, limit: int | None = None) -> Sequence[HistoryEntry]:
+        """What each version did whose commit is still there, newest first, and no more than `limit`."""
+        listing = list_log(self.storage)
+        files = dict(listing.commits)
+        told = [(version, files[version]) for version, _ in reachable(listing) if version in files]
+        commits = list(self._read_commits(told[max(0, len(told) - limit) :] if limit is not None else told))
+        return [history_entry(instant, lines) for instant, lines in self._timed(listing, commits)][::-1]
 
     def added_between(self, start: int | None, end: int) -> frozenset[str]:
         """Paths, as logged, of the files current at `end` that may hold rows newer than `start`."""

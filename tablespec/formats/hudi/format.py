@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import attrs
 
@@ -101,10 +102,11 @@ class HudiFormat:
         """Refused by name."""
         raise self._unread("reads of changes")
 
-    def history(self) -> Sequence[HistoryEntry]:
+    def history(self, limit: int | None = None) -> Sequence[HistoryEntry]:
         """What each write of the active timeline did, newest first; replaced file groups count as removed files."""
         _, active = self._load()
-        return tuple(_history_entry(action.instant, self._commit(action)) for action in reversed(active.writes))
+        newest = islice(reversed(active.writes), limit)
+        return tuple(_history_entry(action.instant, self._commit(action)) for action in newest)
 
     def info(self, state: TableState) -> TableInfo:
         """The name of the table, its version and its key generator."""

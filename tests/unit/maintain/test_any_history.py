@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import tablespec
 from tablespec.errors import DataFileMissingError
-from tablespec.write.row_change import Strategy
+from tablespec.write.execution import Strategy
 from tests.rows import assert_same_rows
 from tests.unit.maintain.tables import (
     append,

@@ -7,7 +7,7 @@ from tablespec.maintain.compact import CompactTask, Limits, plan, write_anew
 from tablespec.maintain.rewrite import RewriteResult, begin, finish, run
 from tablespec.maintain.skip import COOLDOWN
 from tablespec.txn.transaction import Retries
-from tablespec.write.row_change import Strategy
+from tablespec.write.execution import Strategy
 from tablespec.write.runner import Threads
 from tests.handmade import actions_of, contents, versions_of
 from tests.rows import assert_same_rows

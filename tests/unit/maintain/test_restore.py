@@ -9,7 +9,7 @@ import tablespec
 from tablespec.errors import CommitConflictError, DataFileMissingError, InstantNotFoundError, UnsupportedTableError
 from tablespec.formats.base import Profile
 from tablespec.model.schema import DOUBLE, Field, Schema
-from tablespec.write.row_change import Strategy
+from tablespec.write.execution import Strategy
 from tests.handmade import LEGACY, actions_of, add, commit, contents, field, metadata, protocol, versions_of
 from tests.rows import assert_same_rows
 from tests.unit.maintain.tables import (

@@ -6,7 +6,7 @@ import tablespec
 from tablespec.errors import DataFileMissingError
 from tablespec.maintain.vacuum import outside_of_tables, plan
 from tablespec.storage.store import FileInfo
-from tablespec.write.row_change import Strategy
+from tablespec.write.execution import Strategy
 from tests.handmade import LEGACY, add, commit, commit_file, contents, metadata
 from tests.rows import assert_same_rows
 from tests.unit.maintain.tables import (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tablespec
 from tablespec import Table
 from tablespec.errors import TableSpecError
-from tablespec.write.row_change import Strategy
+from tablespec.write.execution import Strategy
 
 SCHEMA = pa.schema({"id": pa.int64(), "city": pa.string(), "fare": pa.int64()})
 COLUMNS = ("id", "city", "fare")

@@ -20,7 +20,7 @@ from tablespec.errors import ChangesGoneError, ColumnNotFoundError, InstantNotFo
 from tablespec.model.change import ExplicitChanges, Images, InferredChanges
 from tablespec.model.instant import from_millis
 from tablespec.model.schema import STRING, Field, Schema
-from tablespec.write.row_change import Strategy
+from tablespec.write.execution import Strategy
 from tests.handmade import LEGACY, add, checkpoint_file, commit, commit_file, metadata, protocol
 from tests.rows import assert_same_rows
 from tests.unit.read.histories import FEED, applied, history, steps, tuples

@@ -18,7 +18,7 @@ from tablespec.errors import ChangesGoneError, InstantNotFoundError, Unsupported
 from tablespec.formats.delta.format import DeltaFormat
 from tablespec.formats.delta.state import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from tablespec.model.change import AllRows, NewerRows, ReturnedRows
-from tablespec.write.row_change import Strategy
+from tablespec.write.execution import Strategy
 from tests.handmade import LEGACY, actions_of, add, commit, commit_file, metadata
 from tests.rows import assert_same_rows
 from tests.storages import CountingStorage

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablespec
-from tablespec import Catalog, PolicyFile, Privilege, Table
+from tablespec import Catalog, PolicyFile, Privilege, RowOp, Table
 from tablespec.errors import InvalidPolicyError, NotAuthorizedError, TableNotFoundError
 from tablespec.model.schema import DOUBLE, Field, Schema
 from tablespec.write.authorize import AllowAll, Rule
@@ -26,6 +26,13 @@ from tablespec.write.merge_plan import Clause
 from tests.rows import assert_same_rows
 
 ROWS = pa.table({"id": [1, 2, 3], "city": ["sf", "sf", "la"]})
+
+
+def opened(table: Table) -> Table:
+    """The same table without anybody to ask."""
+    return tablespec.open_table(table.url)
+
+
 VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
     "scan": (lambda table: table.scan(), {"SELECT"}),
     "read_optimized": (lambda table: table.read_optimized(), {"SELECT"}),
@@ -34,6 +41,13 @@ VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
     "file_index": (lambda table: table.file_index, {"SELECT"}),
     "slice_reader": (lambda table: table.slice_reader(), {"SELECT"}),
     "append": (lambda table: table.append(ROWS), {"INSERT"}),
+    "plan_append": (lambda table: table.plan_append(ROWS.schema), {"INSERT"}),
+    "commit_append": (lambda table: table.commit_append(opened(table).plan_append(ROWS.schema), ()), {"INSERT"}),
+    "plan_replace": (lambda table: table.plan_replace("city = 'la'", ROWS.schema), {"SELECT", "INSERT", "DELETE"}),
+    "commit_replace": (
+        lambda table: table.commit_replace(opened(table).plan_replace("city = 'la'", ROWS.schema), ()),
+        {"SELECT", "INSERT", "DELETE"},
+    ),
     "delete": (lambda table: table.delete("id = 1"), {"SELECT", "DELETE"}),
     "replace_where": (lambda table: table.replace_where("city = 'la'"), {"SELECT", "INSERT", "DELETE"}),
     "replace_using": (lambda table: table.replace_using(["id"], ROWS), {"SELECT", "INSERT", "DELETE"}),
@@ -41,6 +55,9 @@ VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
     "update": (lambda table: table.update({"id": "id + 1"}, "id = 1"), {"SELECT", "UPDATE"}),
     "upsert": (lambda table: table.upsert(ROWS), {"SELECT", "INSERT", "UPDATE"}),
     "merge": (lambda table: table.merge(ROWS, "t.id = s.id", when_matched_delete()), {"SELECT", "DELETE"}),
+    "begin_delete": (lambda table: table.begin_delete(), {"SELECT", "DELETE"}),
+    "begin_update": (lambda table: table.begin_update(), {"SELECT", "UPDATE"}),
+    "begin_merge": (lambda table: table.begin_merge(), {"SELECT", "INSERT", "UPDATE", "DELETE"}),
     "sql": (lambda table: table.sql("DELETE FROM trips WHERE id = 1"), {"SELECT", "DELETE"}),
     "set_properties": (lambda table: table.set_properties({"a": "b"}), {"UPDATE"}),
     "upgrade_protocol": (lambda table: table.upgrade_protocol(["deletionVectors"]), {"UPDATE"}),
@@ -112,6 +129,16 @@ def test_a_merge_asks_for_what_its_clauses_do(clause, privilege, url):
     table.merge(ROWS, "t.id = s.id", clause)
 
     assert [asked for _, _, asked in authorizer.asked] == ["SELECT", privilege]
+
+
+def test_an_engine_that_begins_a_merge_asks_for_what_it_will_store(url):
+    authorizer = Remembering()
+    table = tablespec.open_table(url, authorizer=authorizer)
+    authorizer.asked.clear()
+
+    table.begin_merge(ops=[RowOp.INSERT, RowOp.UPDATE_DELETE, RowOp.UPDATE_INSERT])
+
+    assert [asked for _, _, asked in authorizer.asked] == ["SELECT", "INSERT", "UPDATE"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

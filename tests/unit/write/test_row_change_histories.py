@@ -15,8 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import tablespec
 from tablespec.expr.nodes import Literal
-from tablespec.write.replace_where import ReplaceOptions
-from tablespec.write.row_change import Strategy
+from tablespec.write.execution import Strategy
 
 SCHEMA = pa.schema(
     [("uid", pa.int64()), ("k", pa.int32()), ("p", pa.string()), ("v", pa.float64()), ("s", pa.string())]
@@ -141,8 +140,7 @@ class RowChanges(RuleBasedStateMachine):
         text, holds = condition
         rows = [row for row in self._numbered(new) if holds(row)]
         gone = [uid for uid, row in self.rows.items() if holds(row)]
-        options = ReplaceOptions(strategy=strategy)
-        self.table.replace_where(text, self._data(rows), data_columns=True, options=options)
+        self.table.replace_where(text, self._data(rows), data_columns=True, strategy=strategy)
         self._settle(rows, gone)
 
     @rule()

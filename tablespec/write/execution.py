@@ -1,0 +1,40 @@
+"""How a verb that changes rows goes about it."""
+
+from __future__ import annotations
+
+import enum
+from typing import TypedDict
+
+import attrs
+
+from tablespec.txn.transaction import Retries
+from tablespec.write.runner import Runner, Threads
+
+
+class Strategy(enum.Enum):
+    """How rows go: by deletion vectors beside the files, or by writing the files anew."""
+
+    MERGE_ON_READ = "merge-on-read"
+    COPY_ON_WRITE = "copy-on-write"
+
+
+@attrs.frozen(kw_only=True)
+class Execution:
+    """By which strategy rows go (None for the table's own), who runs the tasks, and how often a lost race is run again."""
+
+    strategy: Strategy | None = None
+    runner: Runner = Threads()
+    retries: Retries = Retries()
+
+
+class Running(TypedDict, total=False):
+    """Keywords of verbs that spread their work."""
+
+    runner: Runner
+    retries: Retries
+
+
+class Executing(Running, total=False):
+    """Keywords of verbs that change rows: the fields of an execution."""
+
+    strategy: Strategy | None
