@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablespec_spark.scan import attach, changes, incremental, read, read_optimized
+from tablespec_spark.scan import attach, changes, incremental, read, read_optimized, scan
 from tablespec_spark.write import append, cluster, compact, delete, merge, replace_where, update, upsert
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "read",
     "read_optimized",
     "replace_where",
+    "scan",
     "update",
     "upsert",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -61,37 +62,32 @@ def require_classic(spark: SparkSession) -> None:
 
 def file_relation(spark: SparkSession, relation: FileRelation) -> DataFrame:
     """The rows of a relation, read by Spark's own Parquet reader."""
-    jvm = _jvm(spark)
-    session = _session(spark)
-    partition_schema = _java_schema(jvm, relation.partition_schema)
-    index = _new(
-        jvm,
-        "TableFileIndex",
-        relation.key,
-        relation.root,
-        partition_schema,
-        relation.size,
-        _Listing(relation.listing),
-    )
-    options = jvm.java.util.HashMap()
-    for name, value in _OPTIONS.items():
-        options.put(name, value)
-    hadoop_relation = jvm.org.apache.spark.sql.execution.datasources.HadoopFsRelation(
-        index,
-        partition_schema,
-        _java_schema(jvm, relation.data_schema),
-        jvm.scala.Option.empty(),
-        jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat(),
-        jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options),
-        session,
-    )
-    return ClassicDataFrame(session.baseRelationToDataFrame(hadoop_relation), spark)
+    described = {
+        "key": relation.key,
+        "root": relation.root,
+        "partitions": relation.partition_schema.jsonValue(),
+        "columns": relation.data_schema.jsonValue(),
+        "size": relation.size,
+        "options": _OPTIONS,
+    }
+    frames = _frames(_jvm(spark))
+    made = frames.relation(_session(spark), json.dumps(described), _Listing(relation.listing))
+    return ClassicDataFrame(made, spark)
+
+
+def selected(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """What `DataFrame.select` does, for many names at once."""
+    below: Any = frame
+    frames = _frames(_jvm(frame.sparkSession))
+    return ClassicDataFrame(frames.select(below._jdf, json.dumps(list(names))), frame.sparkSession)
 
 
 def register_following(spark: SparkSession, function: str, read: Callable[[], DataFrame]) -> None:
     """Make a table function of this session that reads anew in each query that names it."""
     jvm = _jvm(spark)
-    builder = _new(jvm, "FollowedTable", _Plan(read))
+    arguments = jvm.java.util.ArrayList()
+    arguments.add(_Plan(read))
+    builder = _followed(jvm).getConstructors()[0].newInstance(arguments.toArray())
     _session(spark).sessionState().tableFunctionRegistry().createOrReplaceTempFunction(function, builder, "scala_udf")
 
 
@@ -153,21 +149,20 @@ def _jvm(spark: SparkSession) -> Any:
     return gateway.jvm
 
 
-def _java_schema(jvm: Any, schema: StructType) -> Any:
-    return jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
-
-
-def _new(jvm: Any, name: str, *arguments: object) -> Any:
-    """A new object of one of our Java classes."""
-    given = jvm.java.util.ArrayList()
-    for argument in arguments:
-        given.add(argument)
-    return _java_class(jvm, name).getConstructors()[0].newInstance(given.toArray())
+@lru_cache(maxsize=8)
+def _frames(jvm: Any) -> Any:
+    """The object that makes frames; it and the file index are compiled once for a JVM."""
+    index = _java_class(jvm, "TableFileIndex", jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    return _java_class(jvm, "Frames", index.getClassLoader()).getConstructors()[0].newInstance(None)
 
 
 @lru_cache(maxsize=8)
-def _java_class(jvm: Any, name: str) -> Any:
+def _followed(jvm: Any) -> Any:
+    return _java_class(jvm, "FollowedTable", jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+
+
+def _java_class(jvm: Any, name: str, parent: Any) -> Any:
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    compiler.setParentClassLoader(parent)
     compiler.cook(files(__package__).joinpath(f"{name}.java").read_text(encoding="utf-8"))
     return compiler.getClassLoader().loadClass(f"{_PACKAGE}.{name}")

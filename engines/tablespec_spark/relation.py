@@ -14,7 +14,7 @@ from pyspark.sql.types import LongType
 
 from tablespec import And, Field, FileSlice, Match, Not, Or, Predicate, ReadOptimized, Scan
 from tablespec_spark.expressions import column_of
-from tablespec_spark.jvm import FileRelation, file_relation
+from tablespec_spark.jvm import FileRelation, file_relation, selected
 from tablespec_spark.listing import ROW_BITS, CleanFiles, DeletedFiles, hadoop_url, has_hadoop_url
 from tablespec_spark.schema import spark_schema, spark_type
 
@@ -74,7 +74,14 @@ def _relation(scan: Scan, slices: Sequence[FileSlice]) -> FileRelation:
 
 def _named(scan: Scan, rows: DataFrame) -> DataFrame:
     """The columns of the table out of the columns of its files."""
+    if all(_is_stored_alike(field) for field in scan.state.schema):
+        return selected(rows, scan.state.schema.names)
     return rows.select([_column(field) for field in scan.state.schema])
+
+
+def _is_stored_alike(field: Field) -> bool:
+    is_there = field.stored_name == field.name and str(field.type) != "void"
+    return is_there and spark_type(field.type, stored=True) == spark_type(field.type)
 
 
 def _column(field: Field) -> SparkColumn:

@@ -7,25 +7,31 @@ from collections.abc import Sequence
 import attrs
 from pyspark.sql import DataFrame, SparkSession
 
-from tablespec import At, Filters, Scan, Table
-from tablespec_spark.expressions import column_of, condition
-from tablespec_spark.jvm import register_following
+from tablespec import At, Filters, Literal, Scan, Table
+from tablespec_spark.expressions import condition
+from tablespec_spark.jvm import register_following, selected
 from tablespec_spark.relation import file_rows, reads_natively
 from tablespec_spark.runner import task_rows
 
+_EVERYTHING = Literal(True)
 
-def read(
-    spark: SparkSession, table: Table, at: At = None, where: Filters = None, columns: Sequence[str] | None = None
+
+def scan(
+    spark: SparkSession, table: Table, where: Filters = None, columns: Sequence[str] | None = None, at: At = None
 ) -> DataFrame:
-    """The rows as of an instant; the DataFrame stays on it.
+    """The rows that match, as of an instant; the DataFrame stays on it.
 
     Filters of later queries choose the files to read, as `where` does.
     """
     return _frame(spark, table.scan(where, columns, at))
 
 
+# Who comes from spark.read looks for this name.
+read = scan
+
+
 def read_optimized(
-    spark: SparkSession, table: Table, at: At = None, where: Filters = None, columns: Sequence[str] | None = None
+    spark: SparkSession, table: Table, where: Filters = None, columns: Sequence[str] | None = None, at: At = None
 ) -> DataFrame:
     """The rows of base files as of an instant, leaving merge-on-read changes aside."""
     return _frame(spark, table.read_optimized(where, columns, at))
@@ -40,8 +46,8 @@ def incremental(
     columns: Sequence[str] | None = None,
 ) -> DataFrame:
     """The rows as of `upto` that were inserted or changed after `after`."""
-    scan = table.incremental(after, upto, where, columns)
-    return task_rows(spark, scan.tasks(), scan.schema, table.url)
+    asked = table.incremental(after, upto, where, columns)
+    return task_rows(spark, asked.tasks(), asked.schema, table.url)
 
 
 def changes(
@@ -53,8 +59,8 @@ def changes(
     columns: Sequence[str] | None = None,
 ) -> DataFrame:
     """What happened to rows after `after` up to and including `upto`, change by change, in no particular order."""
-    scan = table.changes(after, upto, where, columns)
-    return task_rows(spark, scan.tasks(), scan.schema, table.url)
+    asked = table.changes(after, upto, where, columns)
+    return task_rows(spark, asked.tasks(), asked.schema, table.url)
 
 
 def attach(spark: SparkSession, table: Table, name: str, *, follow: bool = False) -> None:
@@ -63,10 +69,10 @@ def attach(spark: SparkSession, table: Table, name: str, *, follow: bool = False
     The view stays on the newest instant; with `follow` every query reads the instant that is the newest by then.
     """
     if not follow:
-        read(spark, table).createOrReplaceTempView(_quoted(name))
+        scan(spark, table).createOrReplaceTempView(_quoted(name))
         return
     function = f"tablespec_follow_{name}"
-    register_following(spark, function, lambda: read(spark, table))
+    register_following(spark, function, lambda: scan(spark, table))
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(name)} AS SELECT * FROM {_quoted(function)}()")
 
 
@@ -74,10 +80,13 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _frame(spark: SparkSession, scan: Scan) -> DataFrame:
+def _frame(spark: SparkSession, asked: Scan) -> DataFrame:
     # A scan keeps the slices it has found, and a DataFrame must not keep those of a large table.
-    slices = [judged.slice for judged in attrs.evolve(scan).slices]
-    if not reads_natively(scan, slices):
-        return task_rows(spark, scan.tasks(), scan.schema, scan.storage.url)
-    rows = file_rows(spark, scan, slices)
-    return rows.where(condition(scan.predicate)).select([column_of((name,)) for name in scan.schema.names])
+    slices = [judged.slice for judged in attrs.evolve(asked).slices]
+    if not reads_natively(asked, slices):
+        return task_rows(spark, asked.tasks(), asked.schema, asked.storage.url)
+    rows = file_rows(spark, asked, slices)
+    if asked.predicate != _EVERYTHING:
+        rows = rows.where(condition(asked.predicate))
+    names = asked.schema.names
+    return rows if names == asked.state.schema.names else selected(rows, names)

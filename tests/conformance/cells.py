@@ -33,6 +33,15 @@ def cells(section: str) -> list[object]:
     ]
 
 
+def engines() -> list[object]:
+    """Every engine, as a parameter of a test."""
+    return [pytest.param(engine, marks=_needs(engine)) for engine in ENGINES]
+
+
+def _needs(engine: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.spark] if engine == "spark" else []
+
+
 def _marks(engine: str, capability: str) -> list[pytest.MarkDecorator]:
     reason = RED.get((engine, capability))
-    return [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)]
+    return _needs(engine) + ([] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)])

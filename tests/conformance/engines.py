@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 import duckdb
@@ -12,8 +12,12 @@ import polars as pl
 import pyarrow as pa
 import tablespec_duckdb
 import tablespec_polars
+import tablespec_spark
 
 from tablespec import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MODES = ("scan", "read_optimized", "incremental", "changes")
 VERBS = ("append", "replace_where", "delete", "update", "merge", "upsert")
@@ -83,11 +87,29 @@ class Polars:
         return getattr(tablespec_polars, verb)(table, *rows, **options)
 
 
-ENGINES = ("arrow", "duckdb", "polars")
+@attrs.frozen
+class Spark:
+    """Spark, in the one session that all tests share."""
+
+    spark: SparkSession
+
+    def read(self, mode, table, **options):
+        return getattr(tablespec_spark, mode)(self.spark, table, **options).toArrow()
+
+    def query(self, table, columns, where, limit):
+        found = tablespec_spark.scan(self.spark, table).where(where).select(columns)
+        return (found if limit is None else found.limit(limit)).toArrow()
+
+    def write(self, verb, table, *arguments, **options):
+        rows = [self.spark.createDataFrame(one) if isinstance(one, pa.Table) else one for one in arguments]
+        return getattr(tablespec_spark, verb)(self.spark, table, *rows, **options)
+
+
+ENGINES = ("arrow", "duckdb", "polars", "spark")
 
 
 @contextmanager
-def started(name: str) -> Iterator[Engine]:
+def started(name: str, session: Callable[[], SparkSession]) -> Iterator[Engine]:
     """An engine, for as long as it is needed."""
     match name:
         case "arrow":
@@ -98,5 +120,19 @@ def started(name: str) -> Iterator[Engine]:
             with duckdb.connect() as con:
                 con.execute("SET TimeZone = 'America/New_York'")
                 yield DuckDb(con)
+        case "spark":
+            with _interpreted(session()) as spark:
+                yield Spark(spark)
         case _:
             raise ValueError(name)
+
+
+@contextmanager
+def _interpreted(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session that compiles nothing: for a handful of rows that takes longer than everything else together."""
+    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name in settings:
+        spark.conf.unset(name)

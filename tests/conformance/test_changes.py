@@ -7,8 +7,7 @@ import pytest
 
 import tablespec
 from tablespec import when_matched_delete, when_matched_update, when_not_matched_insert
-from tests.conformance.cells import cells
-from tests.conformance.engines import ENGINES, started
+from tests.conformance.cells import cells, engines
 from tests.conformance.tables import hudi_table
 from tests.rows import assert_same_rows
 
@@ -61,7 +60,7 @@ HUDI_WRITES = {
 
 
 @pytest.mark.parametrize(("engine", "capability"), cells("Changes of rows"))
-def test_what_one_engine_writes_every_engine_reads(engine, capability, table, hudi):
+def test_what_one_engine_writes_every_engine_reads(started, readers, engine, capability, table, hudi):
     format_, verb = capability.split(": ")
     arguments, rows = WRITES[verb]
 
@@ -70,13 +69,13 @@ def test_what_one_engine_writes_every_engine_reads(engine, capability, table, hu
             running.write(verb, hudi, *HUDI_WRITES[verb])
         running.write(verb, table, *arguments)
 
-    for reader in ENGINES:
+    for reader in readers:
         with started(reader) as other:
             assert_same_rows(other.read("scan", table), rows)
 
 
 @pytest.mark.parametrize(("engine", "capability"), cells("Reading modes"))
-def test_an_engine_reads_in_every_mode(engine, capability, table, hudi):
+def test_an_engine_reads_in_every_mode(started, engine, capability, table, hudi):
     table.delete("id = 2")
     table.append(pa.table([pa.array([4]), pa.array(["la"]), pa.array([40.0])], schema=SCHEMA))
 
@@ -107,8 +106,8 @@ def test_an_engine_reads_in_every_mode(engine, capability, table, hudi):
                 assert_same_rows(found, [("4",), ("5",)])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_read_optimized_leaves_deletions_aside(engine, table):
+@pytest.mark.parametrize("engine", engines())
+def test_read_optimized_leaves_deletions_aside(started, engine, table):
     table.append(pa.table([pa.array([5, 6]), pa.array(["ny", "ny"]), pa.array([1.0, 2.0])], schema=SCHEMA))
     table.delete("id = 5")
 
@@ -117,8 +116,8 @@ def test_read_optimized_leaves_deletions_aside(engine, table):
         assert_same_rows(running.read("scan", table, where="city = 'ny'", columns=["id"]), [(6,)])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_rows_of_wrong_types_are_refused_and_nothing_is_written(engine, table):
+@pytest.mark.parametrize("engine", engines())
+def test_rows_of_wrong_types_are_refused_and_nothing_is_written(started, engine, table):
     with started(engine) as running, pytest.raises(tablespec.TableSpecError):
         running.write("append", table, pa.table({"id": ["x"], "city": ["sf"], "fare": [1.0]}))
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablespec
-from tests.conformance.cells import cells
-from tests.conformance.engines import ENGINES, started
+from tests.conformance.cells import cells, engines
 from tests.rows import assert_same_rows
 
 NAN = float("nan")
@@ -93,7 +92,7 @@ def _arrow(rows) -> pa.Table:
 
 
 @pytest.mark.parametrize(("engine", "capability"), cells("Queries"))
-def test_an_engine_answers_queries(engine, capability, table):
+def test_an_engine_answers_queries(started, engine, capability, table):
     with started(engine) as running:
         match capability:
             case "projection":
@@ -109,11 +108,11 @@ def test_an_engine_answers_queries(engine, capability, table):
                 assert_same_rows(running.read("scan", table, at=1, columns=["n"]), [(1,), (2,), (3,), (4,), (100,)])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_filters_give_the_rows_that_match_whatever_is_pushed_down(engine, table, whole):
+@pytest.mark.parametrize("engine", engines())
+def test_filters_give_the_rows_that_match_whatever_is_pushed_down(started, engine, table, whole):
     """The filter of a scan and that of the engine itself, beside a table where nothing can be left out."""
 
-    @settings(max_examples=40)
+    @settings(max_examples=12 if engine == "spark" else 40)
     @given(PREDICATES, st.sampled_from([SCHEMA.names, ["n", "s"], ["p"]]))
     def check(running, predicate, columns):
         expected = whole.scan(predicate, columns).to_table()

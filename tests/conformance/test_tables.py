@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.cells import cells
-from tests.conformance.engines import started
 from tests.conformance.tables import SAMPLES
 from tests.rows import assert_same_rows
 
 
 @pytest.mark.parametrize(("engine", "capability"), cells("Tables"))
-def test_an_engine_reads_all_rows_of_a_table(engine, capability, tmp_path):
+def test_an_engine_reads_all_rows_of_a_table(started, engine, capability, tmp_path):
     format_, name = capability.split(": ", 1)
     table, rows = SAMPLES[format_][name](tmp_path / "table")
 
@@ -23,7 +22,7 @@ def test_an_engine_reads_all_rows_of_a_table(engine, capability, tmp_path):
 
 
 @pytest.mark.parametrize(("engine", "capability"), cells("Tables"))
-def test_an_engine_reads_each_column_alone(engine, capability, tmp_path):
+def test_an_engine_reads_each_column_alone(started, engine, capability, tmp_path):
     format_, name = capability.split(": ", 1)
     table, rows = SAMPLES[format_][name](tmp_path / "table")
 
@@ -33,7 +32,7 @@ def test_an_engine_reads_each_column_alone(engine, capability, tmp_path):
 
 
 @pytest.mark.parametrize(("engine", "capability"), cells("Tables"))
-def test_an_engine_finds_the_rows_that_have_a_value_and_those_that_have_none(engine, capability, tmp_path):
+def test_an_engine_finds_the_rows_that_have_a_value_and_those_that_have_none(started, engine, capability, tmp_path):
     format_, name = capability.split(": ", 1)
     table, rows = SAMPLES[format_][name](tmp_path / "table")
 
