@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
@@ -12,7 +12,8 @@ import pyarrow as pa
 from tablespec.errors import UnsupportedTypeError
 
 _T = TypeVar("_T")
-_DEPTH = 2
+_R = TypeVar("_R")
+_AHEAD = 1
 
 
 @runtime_checkable
@@ -35,40 +36,17 @@ def record_batches(data: ArrowStream | pa.RecordBatch) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(data)
 
 
-def prefetched(items: Iterable[_T]) -> Iterator[_T]:
-    """The same items, the next ones being made by another thread while one is worked on."""
-    ready: queue.Queue[tuple[_T | None, BaseException | None, bool]] = queue.Queue(_DEPTH)
-    stopped = threading.Event()
-
-    def put(entry: tuple[_T | None, BaseException | None, bool]) -> None:
-        while not stopped.is_set():
-            try:
-                ready.put(entry, timeout=0.1)
-            except queue.Full:
-                continue
-            return
-
-    def produce() -> None:
+def worked_ahead(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
+    """What `work` makes of each item, in their order, while threads are at the next ones."""
+    with ThreadPoolExecutor(_AHEAD) as threads:
+        pending: deque[Future[_R]] = deque()
         try:
             for item in items:
-                put((item, None, True))
-                if stopped.is_set():
-                    return
-        except BaseException as error:  # noqa: BLE001 - handed over to the consumer, who raises it
-            put((None, error, False))
-        else:
-            put((None, None, False))
-
-    thread = threading.Thread(target=produce, daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error, more = ready.get()
-            if error is not None:
-                raise error
-            if not more:
-                return
-            yield item  # type: ignore[misc]  # an entry with more=True holds an item
-    finally:
-        stopped.set()
-        thread.join()
+                pending.append(threads.submit(work, item))
+                if len(pending) > _AHEAD:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()

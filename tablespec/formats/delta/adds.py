@@ -154,7 +154,8 @@ def judge(
 def candidates(adds: pa.StructArray, predicate: Predicate, shape: TableShape) -> pa.Array:
     """The positions of the adds that may match; a few more than `judge` would let pass, for a fraction of the work."""
     # Some writers declare the members of an action required: then only the action itself is null where there is none.
-    rows = pc.indices_nonzero(pc.is_valid(pc.struct_field(adds, "path")))
+    mark = "path" if adds.type.get_field_index("path") >= 0 else "size"
+    rows = pc.indices_nonzero(pc.is_valid(pc.struct_field(adds, mark)))
     if predicate == TRUE:
         return rows
     # What the partition values decide is cheap; statistics are looked at only where they leave something open.
@@ -162,10 +163,15 @@ def candidates(adds: pa.StructArray, predicate: Predicate, shape: TableShape) ->
     for part in parts:
         if not len(rows):
             break
-        remaining = adds if len(rows) == len(adds) else adds.take(rows)
-        may_match, _ = judge(remaining, part, shape, roughly=True)
+        may_match, _ = judge(_take(adds, rows), part, shape, roughly=True)
         rows = rows.filter(may_match)
     return rows
+
+
+def _take(adds: pa.StructArray, rows: pa.Array) -> pa.StructArray:
+    first, last = rows[0].as_py(), rows[-1].as_py()
+    # Rows that follow each other need not be copied.
+    return adds.slice(first, len(rows)) if last - first + 1 == len(rows) else adds.take(rows)
 
 
 def partition_column(adds: pa.StructArray, field: Field, table: str) -> pa.Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
 import attrs
@@ -10,21 +11,17 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablespec.arrow.stream import prefetched
+from tablespec.arrow.stream import worked_ahead
 from tablespec.errors import CorruptLogError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.formats.base import JudgedSlice
 from tablespec.formats.delta.actions import AddAction, Line, RemoveAction, SidecarAction
 from tablespec.formats.delta.adds import TableShape, candidates, judged, needs_of
-from tablespec.formats.delta.checkpoint_file import MARKS, CheckpointFile
+from tablespec.formats.delta.checkpoint_file import BATCH_ROWS, MARKS, CheckpointFile
 from tablespec.formats.delta.codec import decode_commit
 from tablespec.formats.delta.log import LOG, Checkpoint
 from tablespec.formats.delta.stats_json import json_of_parsed
 from tablespec.storage.store import FileInfo, Storage
-
-BATCH_ROWS = 32_768
-# A row group of this many rows is read at once; larger ones in batches, so that memory stays bounded.
-SMALL_GROUP = 65_536
 
 # Columns of an add that a slice is made of, besides partition values and statistics.
 _SLICE_COLUMNS = ("path", "size", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
@@ -66,8 +63,10 @@ def judged_adds(
     """The key and the slice of every add in a checkpoint file that may match."""
     with CheckpointFile.open(storage, path) as opened:
         if opened.has("add"):
-            for group in opened.chosen_groups(predicate, shape):
-                yield from _judged_in_group(opened, group, predicate, shape)
+            columns = _judging_columns(opened, predicate, shape)
+            for group, rows, adds in _candidates(opened, columns, predicate, shape):
+                rest = _without(_slice_columns(opened, group, predicate, shape), columns)
+                yield from judged(_joined(adds, _taken(opened, group, rest, rows)), predicate, shape)
 
 
 def add_rows(
@@ -77,11 +76,10 @@ def add_rows(
     with CheckpointFile.open(storage, path) as opened:
         if not opened.has("add"):
             return
-        for group in opened.chosen_groups(predicate, shape):
-            rows = candidates(opened.read(group, _judging_columns(opened, predicate, shape)), predicate, shape)
-            if len(rows):
-                adds = opened.read(group, ["add"]).take(rows)
-                yield adds, [_action(row) for row in _rows(adds)]
+        columns = _judging_columns(opened, predicate, shape)
+        for group, rows, _ in _candidates(opened, columns, predicate, shape):
+            adds = _taken(opened, group, ["add"], rows)
+            yield adds, [_action(row) for row in _rows(adds)]
 
 
 def add_batches(storage: Storage, path: str) -> Iterator[pa.StructArray]:
@@ -146,20 +144,47 @@ def _line(storage: Storage, part: FileInfo, column: str, row: dict[str, object])
         raise CorruptLogError(storage.url, part.path, 0, str(error)) from error
 
 
-def _judged_in_group(
-    opened: CheckpointFile, group: int, predicate: Predicate, shape: TableShape
-) -> Iterator[tuple[str, JudgedSlice]]:
-    judging = _judging_columns(opened, predicate, shape)
-    columns = list(dict.fromkeys([*_slice_columns(opened, group, predicate, shape), *judging]))
-    if opened.rows(group) > SMALL_GROUP:
-        batches = opened.file.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=columns)
-        for batch in prefetched(batches):
-            adds = batch.column("add")
-            yield from judged(adds.take(candidates(adds, predicate, shape)), predicate, shape)
-        return
-    rows = candidates(opened.read(group, judging), predicate, shape)
-    if len(rows):
-        yield from judged(opened.read(group, columns).take(rows), predicate, shape)
+def _candidates(
+    opened: CheckpointFile, columns: Sequence[str], predicate: Predicate, shape: TableShape
+) -> Iterator[tuple[int, pa.Array, pa.StructArray]]:
+    """For each row group with adds that may match: its number, their rows in it, and some of their columns."""
+    groups = opened.chosen_groups(predicate, shape)
+    batches = ((group, start, adds) for group in groups for start, adds in opened.batches(group, "add", columns))
+
+    def chosen(batch: tuple[int, int, pa.StructArray]) -> tuple[int, pa.Array, pa.StructArray]:
+        group, start, adds = batch
+        rows = candidates(adds, predicate, shape)
+        return group, pc.add(rows.cast(pa.int64()), start), adds.take(rows)
+
+    small = sum(opened.rows(group) for group in groups) <= BATCH_ROWS
+    found = map(chosen, batches) if small else worked_ahead(chosen, batches)
+    for group, parts in itertools.groupby(found, lambda part: part[0]):
+        chunks = [(rows, adds) for _, rows, adds in parts if len(rows)]
+        if chunks:
+            yield group, pa.concat_arrays([rows for rows, _ in chunks]), pa.concat_arrays([adds for _, adds in chunks])
+
+
+def _taken(opened: CheckpointFile, group: int, columns: Sequence[str], rows: pa.Array) -> pa.StructArray:
+    """Some columns of the adds in these rows of a row group."""
+    taken, done = [], 0
+    for start, adds in opened.batches(group, "add", columns):
+        here = rows.slice(done)
+        here = pc.subtract(here.filter(pc.less(here, start + len(adds))), start)
+        taken.append(adds.take(here))
+        done += len(here)
+    return pa.concat_arrays(taken)
+
+
+def _without(columns: Sequence[str], read: Sequence[str]) -> list[str]:
+    """The columns of those members of an add of which something has not been read yet."""
+    missing = {column.split(".")[1] for column in columns if column not in read}
+    return [column for column in dict.fromkeys([*columns, *read]) if column.split(".")[1] in missing]
+
+
+def _joined(adds: pa.StructArray, more: pa.StructArray) -> pa.StructArray:
+    """The members of two arrays over the same adds; where both have one, the second counts."""
+    members = {field.name: array.field(index) for array in (adds, more) for index, field in enumerate(array.type)}
+    return pa.StructArray.from_arrays(list(members.values()), list(members))
 
 
 def _slice_columns(opened: CheckpointFile, group: int, predicate: Predicate, shape: TableShape) -> list[str]:
@@ -175,7 +200,7 @@ def _slice_columns(opened: CheckpointFile, group: int, predicate: Predicate, sha
 
 def _judging_columns(opened: CheckpointFile, predicate: Predicate, shape: TableShape) -> list[str]:
     needs = needs_of(predicate, shape)
-    columns = ["add.path", *(opened.partition_source(shape.leaf(path)) for path in needs.partitions)]
+    columns = [opened.mark_of_adds, *(opened.partition_source(shape.leaf(path)) for path in needs.partitions)]
     if needs.data and "add.stats_parsed.numRecords" in opened.leaves:
         columns += ["add.stats_parsed.numRecords", "add.tags"]
         for path in needs.data:
@@ -191,6 +216,5 @@ def _action_batches(storage: Storage, path: str, name: str) -> Iterator[pa.Struc
         if not opened.has(name):
             return
         for group in opened.groups_with(name):
-            for batch in opened.file.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=[name]):
-                array = batch.column(name)
+            for _, array in opened.batches(group, name, [name]):
                 yield array.filter(pc.is_valid(pc.struct_field(array, "path")))

@@ -84,11 +84,10 @@ def parse_stats(texts: pa.Array, leaves: Sequence[Leaf], table: str, parts: Part
         return pa.nulls(len(texts), wanted)
     if any(_UNDECODABLE.search(name) for leaf in leaves for name in leaf.path):
         return _parse_one_by_one(texts.to_pylist(), leaves, wanted, table)
-    decode = _decoder(tuple(leaves), parts).decode
-    values = pc.fill_null(texts, "{}").to_pylist()
     try:
-        return _columns([decode(value) for value in values], wanted, [field.name for field in wanted])
-    except (msgspec.DecodeError, pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        documents = _decoded(pc.fill_null(texts, "{}"), _decoder(tuple(leaves), parts))
+        return _columns(documents, wanted, [field.name for field in wanted])
+    except (msgspec.DecodeError, pa.ArrowException, OverflowError):
         return _parse_one_by_one(texts.to_pylist(), leaves, wanted, table)
 
 
@@ -144,6 +143,17 @@ def _decoder(leaves: tuple[Leaf, ...], parts: Parts) -> msgspec.json.Decoder[msg
     return msgspec.json.Decoder(msgspec.defstruct("Statistics", members, bases=(_Document,), frozen=True, gc=False))
 
 
+def _decoded(texts: pa.Array, decoder: msgspec.json.Decoder[msgspec.Struct]) -> Sequence[msgspec.Struct]:
+    """The document of each text, decoded in one go as the lines of one text."""
+    lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\n")
+    documents = decoder.decode_lines(lines[0].as_buffer())
+    # Where every text is in braces, no two of them can be taken for one document, so that the number tells of all that is odd.
+    whole = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
+    if len(documents) != len(texts) or not pc.all(whole).as_py():
+        raise msgspec.DecodeError("some text is not one document")
+    return documents
+
+
 def _document(leaves: Mapping[tuple[str, ...], object]) -> type[msgspec.Struct]:
     tree = _tree(leaves)
     members: list[tuple[str, object, object]] = []
@@ -173,16 +183,17 @@ def _python_type(data_type: DataType) -> object:
     return float | None if str(data_type) in ("float", "double") else int | None
 
 
-def _columns(documents: Sequence[object], wanted: pa.StructType, names: Sequence[str]) -> pa.StructArray:
-    """The documents in columns; `names` are the members that make up the fields of the type."""
+def _columns(
+    documents: Sequence[object], wanted: pa.StructType, names: Sequence[str], above: str = ""
+) -> pa.StructArray:
+    """The documents in columns; `names` are the members that make up the fields of the type, `above` is what they are members of."""
     children = []
     for name, field in zip(names, wanted):
-        values = list(map(operator.attrgetter(name), documents))
         if pa.types.is_struct(field.type):
             below = [f"m{index}" for index in range(field.type.num_fields)]
-            children.append(_columns(values, field.type, below))
+            children.append(_columns(documents, field.type, below, f"{above}{name}."))
         else:
-            children.append(_typed(values, field.type))
+            children.append(_typed(list(map(operator.attrgetter(above + name), documents)), field.type))
     return pa.StructArray.from_arrays(children, fields=list(wanted))
 
 

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tablespec.arrow.stream import prefetched, record_batches
+from tablespec.arrow.stream import record_batches, worked_ahead
 from tablespec.errors import UnsupportedTypeError
 from tests.rows import assert_same_rows
 
@@ -55,59 +55,63 @@ def test_what_does_not_speak_arrow_is_told_by_its_type(data):
         record_batches(data)
 
 
-def test_prefetched_items_are_the_same_in_the_same_order():
-    assert list(prefetched(range(100))) == list(range(100))
-    assert list(prefetched([])) == []
+def test_work_done_ahead_comes_in_the_order_of_its_items():
+    assert list(worked_ahead(lambda number: number * number, range(100))) == [number * number for number in range(100)]
+    assert list(worked_ahead(str, [])) == []
 
 
-def test_items_are_made_ahead_while_one_is_worked_on():
-    made = threading.Event()
+def test_an_item_is_worked_on_while_the_one_before_is_used():
+    done = threading.Event()
 
-    def items() -> Iterator[int]:
-        yield 0
-        made.set()
-        yield 1
+    def work(number: int) -> int:
+        if number == 1:
+            done.set()
+        return number
 
-    found = prefetched(items())
+    found = worked_ahead(work, range(2))
 
     assert next(found) == 0
-    assert made.wait(5)
+    assert done.wait(5)
     assert list(found) == [1]
 
 
-def test_no_more_than_a_few_items_are_made_ahead():
-    made: list[int] = []
+def test_no_more_than_a_few_items_are_taken_ahead():
+    taken: list[int] = []
 
     def items() -> Iterator[int]:
         for number in range(1000):
-            made.append(number)
+            taken.append(number)
             yield number
 
-    found = prefetched(items())
+    found = worked_ahead(str, items())
     next(found)
-    time.sleep(0.2)
+    time.sleep(0.1)
 
-    assert len(made) < 10
+    assert len(taken) < 10
     found.close()
 
 
-def test_an_error_of_the_source_is_raised_after_the_items_before_it():
+def test_an_error_of_the_source_is_raised():
     def items() -> Iterator[int]:
         yield 0
-        yield 1
         raise ValueError("torn")
 
-    found = prefetched(items())
-
-    assert [next(found), next(found)] == [0, 1]
     with pytest.raises(ValueError, match="torn"):
+        list(worked_ahead(str, items()))
+
+
+def test_an_error_of_the_work_is_raised_after_the_results_before_it():
+    found = worked_ahead(lambda number: 6 // number, [3, 2, 0, 1])
+
+    assert [next(found), next(found)] == [2, 3]
+    with pytest.raises(ZeroDivisionError):
         next(found)
 
 
 def test_the_thread_ends_with_the_one_who_stops_early():
     before = threading.active_count()
 
-    found = prefetched(iter(range(10**9)))
+    found = worked_ahead(str, iter(range(10**9)))
     next(found)
     found.close()
 

@@ -146,6 +146,18 @@ def test_row_groups_that_cannot_match_are_not_listed(folder):
     assert paths("x < 0") == ["c.parquet", "d.parquet"]
 
 
+def test_an_add_without_a_size_is_listed_all_the_same(folder):
+    first, *others = file_actions(folder)
+    others = [{"add": {**one["add"], "size": None}} if "add" in one else one for one in others]
+    write_parquet(checkpoint_file(folder, VERSION), [*table_actions(folder), first, *others])
+    without_commits(folder)
+
+    listed = tablespec.open_table(str(folder)).file_index.list_files_at(VERSION, "id >= 0")
+
+    paths = {one.base.path for snapshot in listed for one in snapshot.file_slices}
+    assert paths == {one["add"]["path"] for one in [first, *others] if "add" in one}
+
+
 @pytest.mark.parametrize(("low", "high"), [(1000.0, math.nan), (math.nan, 1000.0), (math.nan, math.nan)], ids=repr)
 def test_a_bound_that_is_not_a_number_bounds_nothing(folder, low, high):
     rows: list[Row] = [(20, 1000.0, "plum", "a b/é%", 2), (21, math.nan, "plum", "a b/é%", 2)]

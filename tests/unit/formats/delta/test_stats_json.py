@@ -144,6 +144,23 @@ def test_statistics_that_are_no_json_object_are_not_used_and_a_warning_counts_th
 
 
 @pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ('{"numRecords":7}{"numRecords":8}', ""),
+        ('{"numRecords":7}\n{"numRecords":8}', " "),
+        ('{"numRecords":7', "}"),
+        ('{"numRecords":', "7}"),
+        ('{"minValues":{"name":"}', '{"}}'),
+    ],
+)
+def test_texts_are_never_taken_together(first, second):
+    with pytest.warns(TableSpecWarning, match="the statistics of 2 files are not JSON"):
+        rows = parsed('{"numRecords":1}', first, second, '{"numRecords":2}')
+
+    assert rows == [{"numRecords": 1}, {}, {}, {"numRecords": 2}]
+
+
+@pytest.mark.parametrize(
     "bounds",
     [
         {"id": "5"},
