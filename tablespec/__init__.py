@@ -9,7 +9,16 @@ import pyarrow as pa
 
 from tablespec.arrow.stream import ArrowStream
 from tablespec.catalog import Catalog, NewTable, create_at, open_at
-from tablespec.errors import TableSpecError, TableSpecWarning, UnsupportedOperatorError, UnsupportedTableError
+from tablespec.errors import (
+    InstantNotFoundError,
+    SchemaMismatchError,
+    TableExistsError,
+    TableNotFoundError,
+    TableSpecError,
+    TableSpecWarning,
+    UnsupportedOperatorError,
+    UnsupportedTableError,
+)
 from tablespec.expr.nodes import (
     And,
     Column,
@@ -91,6 +100,7 @@ __all__ = [
     "Incremental",
     "IncrementalScan",
     "Instant",
+    "InstantNotFoundError",
     "IsNull",
     "JudgedSlice",
     "Literal",
@@ -118,10 +128,14 @@ __all__ = [
     "Scalar",
     "Scan",
     "Schema",
+    "SchemaMismatchError",
     "Snapshot",
+    "Storage",
     "Strategy",
     "StructType",
     "Table",
+    "TableExistsError",
+    "TableNotFoundError",
     "TableSpecError",
     "TableSpecWarning",
     "Text",

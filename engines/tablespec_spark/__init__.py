@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tablespec_spark.scan import attach, changes, incremental, read, read_optimized, scan
+from tablespec_spark.source import register
 from tablespec_spark.write import append, cluster, compact, delete, merge, replace_where, update, upsert
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "merge",
     "read",
     "read_optimized",
+    "register",
     "replace_where",
     "scan",
     "update",

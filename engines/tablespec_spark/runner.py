@@ -9,6 +9,8 @@ from typing import Any, Protocol, TypeVar
 import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from tablespec import Schema, TableSpecError, UnsupportedTableError
 from tablespec_spark.jvm import map_in_arrow, require_classic
@@ -26,9 +28,7 @@ class ReadsRows(Protocol):
 
 def task_rows(spark: SparkSession, tasks: Sequence[ReadsRows], schema: Schema, table: str) -> DataFrame:
     """The rows of tasks that read themselves, in Arrow batches on executors; a task is never cut."""
-    check_reachable(table)
-    if any("variant" in str(field.type) for field in schema):
-        raise UnsupportedTableError(table, "variants where Spark's own reader cannot be used", "choose other columns")
+    check_readable(table, schema)
     require_classic(spark)
     pickled = [(pickle.dumps(task),) for task in tasks]
     rows = spark.sparkContext.parallelize(pickled, max(1, len(pickled)))
@@ -39,6 +39,19 @@ def _read_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for pickled in batch.column(0):
             yield from pickle.loads(pickled.as_py()).read()
+
+
+def arrow_rows(tasks: Iterable[ReadsRows], schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The rows of tasks in the types that Spark wants; for executors."""
+    wanted = to_arrow_schema(schema, timezone="UTC")
+    return (batch.cast(wanted) for task in tasks for batch in task.read())
+
+
+def check_readable(table: str, schema: Schema) -> None:
+    """Raise where executors cannot read these columns of a table by themselves."""
+    check_reachable(table)
+    if any("variant" in str(field.type) for field in schema):
+        raise UnsupportedTableError(table, "variants where Spark's own reader cannot be used", "choose other columns")
 
 
 def check_reachable(table: str) -> None:
