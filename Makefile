@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: help setup demo test test-jvm check bench docs clean
+.PHONY: help setup demo test test-jvm test-s3 check bench docs clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,9 @@ test: $(READY) ## Run the tests; without Java those that need Spark are skipped,
 
 test-jvm: $(READY) ## Run the tests beside Delta on Spark; skipped where its jars cannot be fetched
 	$(RUN) -m pytest tests/jvm $(TEST_ARGS)
+
+test-s3: $(READY) ## Race writers on an object store, MinIO, which Go builds into build/ once; without Go this is skipped
+	@$(RUN) tests/s3/minio.py -m s3 tests/concurrency tests/s3 $(TEST_ARGS)
 
 check: $(READY) ## Lint, check formatting and types, hold the layers, report sizes
 	$(RUN) -m ruff check .

@@ -1,5 +1,6 @@
-"""Many writers append to one table at once."""
+"""Many writers at one table at once, as fast as they can."""
 
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +10,9 @@ import pytest
 import tablespec
 from tablespec import Profile
 from tablespec.errors import CommitConflictError, TableExistsError
-from tests.concurrency.writers import PATIENT, check, race_of_processes, race_of_threads
+from tests.concurrency.appenders import PATIENT, check, race_of_processes, race_of_threads
+from tests.concurrency.crew import writers
+from tests.concurrency.verbs import BASE, VERBS, make_table, open_at, row_ids, values
 from tests.handmade import actions_of, contents, versions_of
 from tests.rows import assert_same_rows
 
@@ -54,6 +57,33 @@ def test_writers_on_an_object_store_lose_nothing_and_write_nothing_twice(s3_opti
 
     assert len(acknowledged) == 16
     check(url, acknowledged, s3_options)
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize("number", [2, 4, 8])
+def test_processes_that_do_anything_at_once_do_what_they_would_do_one_after_another(tmp_path, places, number):
+    draw = random.Random(number)
+    # What an application did is not done again, which gives an instant all the same.
+    verbs = [verb for verb in VERBS if not VERBS[verb].damaged and verb != "append of an application"]
+    jobs = [[(draw.choice(verbs), draw.choice("ab")) for _ in range(32 // number)] for _ in range(number)]
+    url = places.copy(make_table(tmp_path / "source"))
+
+    with writers(number) as crew:
+        for writer, mine in zip(crew, jobs):
+            writer.start(places, url, mine, held=False)
+        outcomes = [writer.outcomes() for writer in crew]
+
+    told = [(job, outcome) for mine, theirs in zip(jobs, outcomes) for job, outcome in zip(mine, theirs)]
+    done = sorted((outcome["version"], job) for job, outcome in told if outcome.get("version") is not None)
+    assert [version for version, _ in done] == list(range(BASE + 1, BASE + 1 + len(done)))
+    # Adding what is there already is refused by the table itself.
+    assert {outcome["error"].split(":")[0] for _, outcome in told if "error" in outcome} <= {"InvalidSchemaError"}
+    alone = open_at(str(tmp_path / "source"))
+    for version, (verb, partition) in done:
+        assert VERBS[verb].run(alone, partition).version == version
+    assert values(url, places.options) == values(alone.url)
+    ids = row_ids(url, places.options)
+    assert len(set(ids)) == len(ids)
 
 
 def test_of_many_who_create_a_table_one_does(tmp_path):
