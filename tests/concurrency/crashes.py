@@ -1,7 +1,8 @@
-"""Children that kill themselves in the middle of a verb: `python crashes.py TABLE VERB` forks one after another.
+"""Children that kill themselves in the middle of verbs: `python -m tests.concurrency.crashes FOLDER` forks one after another.
 
-Run as a process of its own that does nothing before it forks, so that no thread is lost in a child. Every line that it
-prints is `N STATUS`: the child that was to die at its N-th storage call, and how it ended. The last one lives to the end.
+The folder has a table for each verb, by its name. Run as a process of its own that does nothing before it forks, so that no thread
+is lost in a child. Every line that it prints is `STATUS N VERB`: the child that was to die at its N-th storage call, and how it
+ended. The last one of each verb lives to the end.
 """
 
 from __future__ import annotations
@@ -10,41 +11,41 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import attrs
 import pyarrow as pa
 
-import tablespec
+from tablespec.arrow.schema import schema_of
+from tablespec.formats.delta.format import DeltaFormat
 from tablespec.formats.detect import open_format
 from tablespec.storage.store import Storage
 from tablespec.table import Table
-from tablespec.write.execution import Strategy
-from tablespec.write.runner import Threads
+from tests.concurrency.verbs import ONE, VERBS
 
-ONE_THREAD = Threads(1)
-NEW = pa.table({"id": [3, 90], "p": ["a", "c"], "v": [30.0, 90.0]})
+CREATE = "create"
+COLUMNS = pa.schema([("id", pa.int64()), ("p", pa.string())])
+SHORT = {"allow_short_retention": True}
 
-VERBS = {
-    "append": lambda table: table.append(NEW),
-    "delete": lambda table: table.delete("id in (1, 4)", runner=ONE_THREAD),
-    "delete by rewriting": lambda table: table.delete(
-        "id in (1, 4)", strategy=Strategy.COPY_ON_WRITE, runner=ONE_THREAD
-    ),
-    "update": lambda table: table.update({"v": "v + 1"}, "id < 3", runner=ONE_THREAD),
-    "merge": lambda table: table.merge(
-        NEW,
-        "t.id = s.id",
-        tablespec.when_matched_update(),
-        tablespec.when_not_matched_insert(),
-        runner=ONE_THREAD,
-    ),
-    "replace_where": lambda table: table.replace_where("p = 'a'", NEW.slice(0, 1)),
-    "compact": lambda table: table.compact(runner=ONE_THREAD),
-    "restore": lambda table: table.restore(1),
-    "checkpoint": lambda table: table.checkpoint(),
-    "vacuum": lambda table: table.vacuum(timedelta(0), allow_short_retention=True),
+
+def _create(storage: Storage) -> None:
+    DeltaFormat.create(storage, schema_of(COLUMNS), ("p",), (), "the one")
+
+
+def _on(act: Callable[[Table], object]) -> Callable[[Storage], object]:
+    return lambda storage: act(Table(open_format(storage)))
+
+
+# Every verb that writes, commits and checkpoints included, done to partition `a` where it is done to one.
+DEADLY: dict[str, Callable[[Storage], object]] = {
+    **{name: _on(lambda table, verb=verb: verb.run(table, "a")) for name, verb in VERBS.items()},
+    "append with a checkpoint": _on(lambda table: VERBS["append"].run(table, "a")),
+    "checkpoint": _on(lambda table: table.checkpoint()),
+    "vacuum": _on(lambda table: table.vacuum(timedelta(0), runner=ONE, **SHORT)),
+    "expire_log": _on(lambda table: table.expire_log(timedelta(0), **SHORT)),
+    CREATE: _create,
 }
 
 
@@ -90,13 +91,15 @@ def run(source: Path, verb: str) -> None:
         shutil.copytree(source, copy)
         child = os.fork()
         if child == 0:
-            VERBS[verb](Table(open_format(Mortal(f"file://{copy}", (), (), dies_at))))
+            DEADLY[verb](Mortal(f"file://{copy}", (), (), dies_at))
             os._exit(0)
         _, status = os.waitpid(child, 0)
-        sys.stdout.write(f"{dies_at} {os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)} {dies_at} {verb}\n")
+        sys.stdout.flush()
         if status == 0:
             return
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), sys.argv[2])
+    for table in [path for path in sorted(Path(sys.argv[1]).iterdir()) if path.name in DEADLY]:
+        run(table, table.name)

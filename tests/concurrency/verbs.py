@@ -16,7 +16,6 @@ from tablespec.model.schema import DOUBLE, Field, Schema
 from tablespec.storage.store import Storage
 from tablespec.table import Table
 from tablespec.txn.transaction import Retries
-from tablespec.write.replace_where import ReplaceOptions
 from tablespec.write.row_change import Strategy
 from tablespec.write.runner import Threads
 
@@ -25,7 +24,6 @@ COPY_ON_WRITE = Strategy.COPY_ON_WRITE
 ONE = Threads(1)
 PATIENT = Retries(attempts=200, first_pause=0.001, longest_pause=0.05)
 CALM = {"runner": ONE, "retries": PATIENT}
-REPLACING = ReplaceOptions(runner=ONE, retries=PATIENT)
 MERGING = (tablespec.when_matched_update(), tablespec.when_not_matched_insert())
 
 # The version at which the table of `make_table` stands, and the first of its ids in each partition.
@@ -85,9 +83,9 @@ VERBS: dict[str, Verb] = {
     "append of an application": Verb(
         lambda table, p: table.append(_in(p, 22), transaction=("loader", 1), retries=PATIENT)
     ),
-    "replace_where": Verb(lambda table, p: table.replace_where(f"p = '{p}'", _in(p, 30), options=REPLACING)),
-    "replace_using": Verb(lambda table, p: table.replace_using(["id"], _in(p, 0, 31), REPLACING)),
-    "overwrite_partitions": Verb(lambda table, p: table.overwrite_partitions(_in(p, 0, 32), REPLACING)),
+    "replace_where": Verb(lambda table, p: table.replace_where(f"p = '{p}'", _in(p, 30), **CALM)),
+    "replace_using": Verb(lambda table, p: table.replace_using(["id"], _in(p, 0, 31), **CALM)),
+    "overwrite_partitions": Verb(lambda table, p: table.overwrite_partitions(_in(p, 0, 32), **CALM)),
     "delete": Verb(lambda table, p: table.delete(f"id = {FIRST[p]}", **CALM)),
     "delete by rewriting": Verb(lambda table, p: table.delete(f"id = {FIRST[p]}", strategy=COPY_ON_WRITE, **CALM)),
     "delete of a partition": Verb(lambda table, p: table.delete(f"p = '{p}'", **CALM)),
