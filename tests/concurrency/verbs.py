@@ -16,7 +16,7 @@ from tablespec.model.schema import DOUBLE, Field, Schema
 from tablespec.storage.store import Storage
 from tablespec.table import Table
 from tablespec.txn.transaction import Retries
-from tablespec.write.row_change import Strategy
+from tablespec.write.execution import Strategy
 from tablespec.write.runner import Threads
 
 COPY_ON_WRITE = Strategy.COPY_ON_WRITE

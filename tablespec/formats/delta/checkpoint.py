@@ -57,6 +57,13 @@ def read_checkpoint(storage: Storage, checkpoint: Checkpoint) -> CheckpointState
     return CheckpointState(version=checkpoint.version, lines=tuple(lines), files=tuple(files))
 
 
+def read_whole_checkpoint(storage: Storage, checkpoint: Checkpoint) -> None:
+    """Read all of a checkpoint, adds and tombstones too, and raise CorruptLogError where that cannot be done."""
+    for path in read_checkpoint(storage, checkpoint).files:
+        for _ in itertools.chain(add_batches(storage, path), removes(storage, path)):
+            pass
+
+
 def judged_adds(
     storage: Storage, path: str, predicate: Predicate, shape: TableShape
 ) -> Iterator[tuple[str, JudgedSlice]]:

@@ -82,6 +82,10 @@ class WrittenCheckpoint:
 
 def write_checkpoint(state: DeltaState, now: int) -> WrittenCheckpoint:
     """Write the checkpoint of a state and point `_last_checkpoint` at it."""
+    return state.told(lambda state: _write_checkpoint(state, now))
+
+
+def _write_checkpoint(state: DeltaState, now: int) -> WrittenCheckpoint:
     storage, version = state.storage, state.instant.version
     adds = live_adds(state)
     head = _head_rows(state, now)

@@ -6,7 +6,6 @@ import itertools
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import attrs
@@ -37,22 +36,21 @@ from tablespec.formats.base import (
 from tablespec.formats.delta.actions import Line
 from tablespec.formats.delta.adds import TableShape
 from tablespec.formats.delta.changes import commit_changes, logged_commits, needs_past
-from tablespec.formats.delta.checkpoint import read_checkpoint
+from tablespec.formats.delta.checkpoint import read_whole_checkpoint
 from tablespec.formats.delta.checkpoint_write import indexed_leaves, write_checkpoint
 from tablespec.formats.delta.codec import decode_commit, encode_commit
 from tablespec.formats.delta.commit import IN_COMMIT_TIMESTAMPS, commit_lines, creation, with_mapping
 from tablespec.formats.delta.fresh import fresh_adds, fresh_slices
 from tablespec.formats.delta.history import commit_timestamp, history_entry, instants, winning_commit
+from tablespec.formats.delta.load import load, read_commits
 from tablespec.formats.delta.log import (
     LOG,
-    Checkpoint,
     Listing,
     commit_path,
     commits_between,
     last_checkpoint_version,
     list_log,
     reachable,
-    segment,
     sort_out,
 )
 from tablespec.formats.delta.partition_values import HiveFolders
@@ -65,7 +63,7 @@ from tablespec.formats.delta.properties import (
 )
 from tablespec.formats.delta.protocol import check_readable, check_writable, features_of
 from tablespec.formats.delta.put import put_commit, time_of_commit
-from tablespec.formats.delta.replay import EMPTY, Reconciled, apply, checked, from_checkpoint
+from tablespec.formats.delta.replay import Reconciled, apply, checked
 from tablespec.formats.delta.restore import definition_of
 from tablespec.formats.delta.retained import disposable, expired_log, needed_files, newest_checkpoint, run_starts
 from tablespec.formats.delta.row_change import live_files, revise
@@ -77,7 +75,6 @@ from tablespec.model.schema import Schema
 from tablespec.storage.store import FileInfo, Storage
 
 ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
-_READERS = 8
 APPEND_ONLY = "delta.appendOnly"
 
 
@@ -224,7 +221,7 @@ class DeltaFormat:
                 found.append(str(error))
         for checkpoint in listing.checkpoints:
             try:
-                read_checkpoint(self.storage, checkpoint)
+                read_whole_checkpoint(self.storage, checkpoint)
             except CorruptLogError as error:
                 found.append(str(error))
         return found
@@ -355,7 +352,7 @@ class DeltaFormat:
         start = newest_checkpoint(listing, version)
         if start is not None:
             # What stands in for the past must be readable before the past may go.
-            read_checkpoint(self.storage, start)
+            read_whole_checkpoint(self.storage, start)
         return expired_log(listing, files, version)
 
     # --- inside ---
@@ -380,44 +377,10 @@ class DeltaFormat:
         return self._load(listing, listing.latest_version)
 
     def _load(self, listing: Listing, version: int) -> DeltaState:
-        unusable: set[Checkpoint] = set()
-        while True:
-            part = segment(listing, version, self.storage.url, frozenset(unusable))
-            try:
-                reconciled = (
-                    EMPTY
-                    if part.checkpoint is None
-                    else from_checkpoint(read_checkpoint(self.storage, part.checkpoint))
-                )
-                break
-            except CorruptLogError:
-                # Without this checkpoint the log before it may still do.
-                assert part.checkpoint is not None
-                unusable.add(part.checkpoint)
-                if listing.commits and listing.commits[0][0] > 0:
-                    listing = list_log(self.storage)
-                if not self._covered(listing, version, frozenset(unusable)):
-                    raise
-        files = [(_version_of(file), file) for file in part.tail]
-        reconciled = apply(reconciled, self._read_commits(files))
-        commits = dict(listing.commits)
-        last = commits.get(version) or (part.checkpoint.files[0] if part.checkpoint else part.tail[-1])
-        return self._state(attrs.evolve(reconciled, version=version), last)
+        return self._state(*load(self.storage, listing, version))
 
-    def _covered(self, listing: Listing, version: int, unusable: frozenset[Checkpoint]) -> bool:
-        versions = {number for number, _ in listing.commits}
-        starts = [one.version for one in listing.checkpoints if one.version <= version and one not in unusable]
-        first = max(starts) + 1 if starts else 0
-        return all(number in versions for number in range(first, version + 1))
-
-    def _read_commits(self, files: Sequence[tuple[int, FileInfo]]) -> Iterable[tuple[int, list[Line]]]:
-        def read(file: FileInfo) -> list[Line]:
-            return decode_commit(self.storage.read(file.path), self.storage.url, file.path)
-
-        if len(files) < 2 or self.storage.local_path(LOG) is not None:
-            return [(version, read(file)) for version, file in files]
-        with ThreadPoolExecutor(_READERS) as pool:
-            return list(zip((version for version, _ in files), pool.map(read, (file for _, file in files))))
+    def _read_commits(self, files: Sequence[tuple[int, FileInfo]]) -> list[tuple[int, list[Line]]]:
+        return read_commits(self.storage, files)
 
     def _state(self, reconciled: Reconciled, last: FileInfo) -> DeltaState:
         protocol, metadata = checked(reconciled, self.storage.url)
@@ -468,12 +431,6 @@ class DeltaFormat:
     def _last_stamp(self, state: DeltaState) -> int:
         written = state.reconciled.in_commit_timestamp or self._stamp_of(state.instant.version)
         return max(written or 0, state.instant.timestamp)
-
-
-def _version_of(file: FileInfo) -> int:
-    # A compacted file is named after its first and its last version; the last is where the state then stands.
-    names = file.path.removeprefix(f"{LOG}/").split(".")
-    return int(names[1]) if names[1].isdigit() else int(names[0])
 
 
 def _now() -> int:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from tablespec.formats.delta.actions import AddAction, DeletionVectorAction, Line
 from tablespec.formats.delta.adds import from_actions, vector_of
 from tablespec.formats.delta.checkpoint import add_batches
@@ -73,13 +75,17 @@ def _disposable(path: str, partition_columns: frozenset[str]) -> bool:
     return not _hidden(name) or TEMPORARY.fullmatch(name) is not None
 
 
-def _files_of(state: DeltaState) -> Iterator[str]:
+def _adds_of(state: DeltaState) -> list[pa.StructArray]:
     batches = [
         untouched(adds, state.reconciled.touched)
         for path in state.reconciled.checkpoint_files
         for adds in add_batches(state.storage, path)
     ]
-    for adds in (*batches, from_actions(list(state.reconciled.adds.values()))):
+    return [*batches, from_actions(list(state.reconciled.adds.values()))]
+
+
+def _files_of(state: DeltaState) -> Iterator[str]:
+    for adds in state.told(_adds_of):
         for path in adds.field("path").to_pylist():
             yield from _spellings(path)
         if adds.type.get_field_index("deletionVector") >= 0:

@@ -27,6 +27,10 @@ _ADD = msgspec.json.Decoder(AddAction)
 
 def live_files(state: DeltaState, predicate: Predicate) -> Sequence[LiveFile]:
     """The live files that may match, with their add actions as origins, in path order."""
+    return state.told(lambda state: _live_files(state, predicate))
+
+
+def _live_files(state: DeltaState, predicate: Predicate) -> list[LiveFile]:
     found: list[LiveFile] = []
     reconciled = state.reconciled
     for path in reconciled.checkpoint_files:

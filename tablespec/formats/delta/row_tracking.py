@@ -42,14 +42,15 @@ def high_water_mark(state: DeltaState) -> int:
     if declared is not None:
         return max(mark, declared)
     # Some clients drop domains from their checkpoints; what the adds show must not be handed out again.
-    for path in state.reconciled.checkpoint_files:
-        for adds in add_batches(state.storage, path):
-            mark = max(mark, _greatest(adds, state))
-    return mark
+    return state.told(_greatest_of_all)
 
 
 def all_numbered(state: DeltaState) -> bool:
     """Whether every live file has row ids."""
+    return state.told(_all_numbered)
+
+
+def _all_numbered(state: DeltaState) -> bool:
     if any(add.base_row_id is None for add in state.reconciled.adds.values()):
         return False
     for path in state.reconciled.checkpoint_files:
@@ -63,6 +64,14 @@ def mark_action(mark: int) -> DomainMetadataAction:
     """The action that records a high-water mark."""
     configuration = msgspec.json.encode({"rowIdHighWaterMark": mark}).decode()
     return DomainMetadataAction(domain=DOMAIN, configuration=configuration, removed=False)
+
+
+def _greatest_of_all(state: DeltaState) -> int:
+    mark = _greatest(from_actions(list(state.reconciled.adds.values())), state)
+    for path in state.reconciled.checkpoint_files:
+        for adds in add_batches(state.storage, path):
+            mark = max(mark, _greatest(adds, state))
+    return mark
 
 
 def _declared(state: DeltaState) -> int | None:

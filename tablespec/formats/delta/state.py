@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import attrs
 from pyroaring import BitMap64
@@ -14,6 +15,7 @@ from tablespec.formats.delta.actions import AddAction, MetadataAction, ProtocolA
 from tablespec.formats.delta.adds import TableShape, from_actions, judged
 from tablespec.formats.delta.checkpoint import judged_adds
 from tablespec.formats.delta.deletion_vector import load
+from tablespec.formats.delta.load import told
 from tablespec.formats.delta.properties import constraints_of
 from tablespec.formats.delta.replay import Reconciled
 from tablespec.formats.delta.schema_json import parse_schema
@@ -22,6 +24,8 @@ from tablespec.model.instant import Instant
 from tablespec.model.row import hidden_columns
 from tablespec.model.schema import Schema
 from tablespec.storage.store import FileInfo, Storage
+
+_Answer = TypeVar("_Answer")
 
 KEY_PROPERTY = "tablespec.recordKey"
 MAPPING_MODE = "delta.columnMapping.mode"
@@ -62,12 +66,14 @@ class LiveFiles:
 
     def judge(self, predicate: Predicate) -> Sequence[JudgedSlice]:
         """Those that may match."""
+        return told(self.storage, self.reconciled, lambda reconciled: self._judge(reconciled, predicate))
+
+    def _judge(self, reconciled: Reconciled, predicate: Predicate) -> Sequence[JudgedSlice]:
         found: list[JudgedSlice] = []
-        touched = self.reconciled.touched
-        for path in self.reconciled.checkpoint_files:
+        for path in reconciled.checkpoint_files:
             judged_here = judged_adds(self.storage, path, predicate, self.shape)
-            found += [one for key, one in judged_here if key not in touched]
-        tail = AddedFiles(tuple(self.reconciled.adds.values()), self.shape)
+            found += [one for key, one in judged_here if key not in reconciled.touched]
+        tail = AddedFiles(tuple(reconciled.adds.values()), self.shape)
         return [*found, *tail.judge(predicate)]
 
 
@@ -138,3 +144,7 @@ class DeltaState:
     def codec(self) -> DeltaCodec:
         """What is inside of the slices."""
         return DeltaCodec()
+
+    def told(self, ask: Callable[[DeltaState], _Answer]) -> _Answer:
+        """What `ask` finds in this state; where its checkpoint turns out to be damaged, in the same state made without it."""
+        return told(self.storage, self.reconciled, lambda reconciled: ask(attrs.evolve(self, reconciled=reconciled)))

@@ -487,19 +487,89 @@ def test_a_damaged_checkpoint_is_named_where_nothing_stands_in_for_it(folder, da
     assert contents(folder) == before
 
 
-def test_damage_that_shows_only_when_adds_are_read_is_named(folder):
-    checkpoint_at(folder, 6)
-    path = checkpoint_file(folder, 6)
+def damage_adds(folder, version):
+    """Damage a checkpoint where it shows only when the adds are read."""
+    path = checkpoint_file(folder, version)
     chunk = pq.ParquetFile(path).metadata.row_group(1).column(0)
     data = bytearray(path.read_bytes())
     start, size = chunk.data_page_offset, chunk.total_compressed_size
     data[start : start + size] = bytes(size)
     path.write_bytes(data)
 
+
+def test_damage_that_shows_only_when_adds_are_read_is_named_where_nothing_stands_in_for_them(folder):
+    checkpoint_at(folder, 6)
+    damage_adds(folder, 6)
+    forget(folder, 0, 1)
+
     with pytest.raises(CorruptLogError) as caught:
         rows_at(folder).to_table()
 
     assert caught.value.file == f"_delta_log/{6:020d}.checkpoint.parquet"
+
+
+def test_damage_that_shows_only_when_adds_are_read_is_passed_over_where_the_log_does(folder):
+    checkpoint_at(folder, 4)
+    damage_adds(folder, 4)
+
+    assert_same_rows(rows_at(folder), upto(6))
+    assert_same_rows(rows_at(folder, 4), upto(4))
+
+
+def test_damage_that_shows_only_when_adds_are_read_is_passed_over_where_an_older_checkpoint_does(folder):
+    checkpoint_at(folder, 2)
+    checkpoint_at(folder, 4)
+    checkpoint_at(folder, 6)
+    for version in (4, 6):
+        damage_adds(folder, version)
+    forget(folder, 0, 1)
+
+    assert_same_rows(rows_at(folder), upto(6))
+
+
+def test_a_table_whose_checkpoint_has_damaged_adds_is_written_and_looked_after_as_ever(folder):
+    checkpoint_at(folder, 6)
+    damage_adds(folder, 6)
+    table = tablespec.open_table(str(folder))
+
+    table.append(pa.table({"id": [7]}))
+    table.delete("id = 2")
+    table.vacuum(timedelta(0), allow_short_retention=True)
+
+    assert_same_rows(tablespec.open_table(str(folder)).scan(columns=["id"]), [(1,), (3,), (4,), (5,), (6,), (7,)])
+    assert table.checkpoint() > 0
+    assert_same_rows(tablespec.open_table(str(folder)).scan(columns=["id"]), [(1,), (3,), (4,), (5,), (6,), (7,)])
+
+
+def test_commits_stay_where_the_adds_of_their_checkpoint_are_damaged(folder):
+    checkpoint_at(folder, 6)
+    damage_adds(folder, 6)
+    before = contents(folder)
+
+    with pytest.raises(CorruptLogError):
+        tablespec.open_table(str(folder)).expire_log(timedelta(0), allow_short_retention=True)
+
+    assert contents(folder) == before
+    assert any("checkpoint cannot be read" in problem for problem in DeltaFormat(Storage.at(str(folder))).problems())
+
+
+@pytest.mark.parametrize("damage", [b"", b"oops", b'{"add":{"path":"x"'], ids=["empty", "not json", "cut"])
+def test_a_damaged_compacted_file_is_passed_over_where_the_commits_are_there(folder, damage):
+    (folder / "_delta_log" / f"{2:020d}.{5:020d}.compacted.json").write_bytes(damage)
+
+    assert_same_rows(rows_at(folder), upto(6))
+    assert_same_rows(rows_at(folder, 5), upto(5))
+
+
+def test_a_damaged_compacted_file_is_named_where_it_stands_for_commits_that_are_gone(folder):
+    compacted = folder / "_delta_log" / f"{2:020d}.{5:020d}.compacted.json"
+    compacted.write_text("oops")
+    forget(folder, 3)
+
+    with pytest.raises(CorruptLogError) as caught:
+        rows_at(folder).to_table()
+
+    assert caught.value.file == f"_delta_log/{compacted.name}"
 
 
 def in_parts(folder, version, parts):

@@ -13,12 +13,14 @@ from tablespec.formats.delta.format import DeltaFormat
 from tablespec.formats.delta.protocol import FEATURES, check_readable, check_writable, features_of, upgraded
 from tablespec.model.schema import LONG, TIMESTAMP_NTZ, Field, Schema
 from tablespec.table import Table
+from tablespec.write.execution import Strategy
 from tests.handmade import LEGACY, actions_of, add, checkpoint_file, commit, contents, field, metadata, protocol
 from tests.rows import assert_same_rows
 from tests.storages import CountingStorage
 
 NOTHING = frozenset()
 ONE = pa.table({"id": [1]})
+TWO = pa.table({"id": [2]})
 NEVER = datetime(2100, 1, 1, tzinfo=UTC)
 
 READS = {
@@ -61,12 +63,22 @@ COMMITS = {
     "update": lambda table: table.update({"id": "id + 1"}, "id = 1"),
     "replace where": lambda table: table.replace_where("id = 1", ONE, data_columns=True),
     "replace using": lambda table: table.replace_using(["id"], ONE),
+    "merge": lambda table: table.merge(ONE, "t.id = s.id", tablespec.when_matched_delete()),
+    "merge that inserts": lambda table: table.merge(TWO, "t.id = s.id", tablespec.when_not_matched_insert()),
+    "append of an application": lambda table: table.append(ONE, transaction=("loader", 1)),
     "sql": lambda table: table.sql("DELETE FROM t WHERE id = 1"),
     "compact": lambda table: table.compact(min_files=1),
     "cluster": lambda table: table.cluster(["id"]),
     "vacuum": lambda table: table.vacuum(timedelta(0), allow_short_retention=True),
     "expire log": lambda table: table.expire_log(timedelta(0), allow_short_retention=True),
     "restore": lambda table: table.restore(0),
+}
+KEYED = pa.table({"id": [1], "p": ["a"]})
+# They need a table with partitions and a record key.
+COMMITS_OF_A_KEYED_TABLE = {
+    "overwrite partitions": lambda table: table.overwrite_partitions(KEYED),
+    "upsert": lambda table: table.upsert(KEYED),
+    "upsert by rewriting": lambda table: table.upsert(KEYED, strategy=Strategy.COPY_ON_WRITE),
 }
 UNREADABLE = {
     "the reader version is too high": protocol(4, 7),
@@ -135,6 +147,20 @@ def test_every_change_refuses_a_table_that_cannot_be_written_and_leaves_it_as_it
         change(tablespec.open_table(url))
 
     assert contents(folder) == before
+
+
+@each(UNREADABLE | UNWRITABLE)
+@pytest.mark.parametrize("change", list(COMMITS_OF_A_KEYED_TABLE.values()), ids=list(COMMITS_OF_A_KEYED_TABLE))
+def test_every_change_of_a_table_with_keys_refuses_one_that_cannot_be_written(tmp_path, given, change):
+    columns = metadata({"id": "long", "p": "string"}, partition_by=["p"], properties={"tablespec.recordKey": "id"})
+    commit(tmp_path, 0, given, columns)
+    commit(tmp_path, 1, add(tmp_path, "1.parquet", ONE, partitionValues={"p": "a"}))
+    before = contents(tmp_path)
+
+    with pytest.raises(ProtocolVersionError):
+        change(tablespec.open_table(str(tmp_path)))
+
+    assert contents(tmp_path) == before
 
 
 @each(UNWRITABLE)
