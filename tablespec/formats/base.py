@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.verdict import Verdict
 from tablespec.model.change import CommitChanges, FreshSlice
-from tablespec.model.file import FileSlice
+from tablespec.model.file import FileSlice, LogFile
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
 from tablespec.model.stats import FileStats
@@ -86,6 +86,25 @@ class MergingCodec(SliceCodec, Protocol):
 
     def instants_between(self, after: int, upto: int | None) -> frozenset[int]:
         """The instants whose rows are new in a window; which clock counts is for the format to say."""
+        ...
+
+
+@attrs.frozen(eq=False)
+class LoggedChanges:
+    """Changes that a writer noted: what happened (i, u or d) to which key, and the rows before and after where it noted them too."""
+
+    operations: pa.Array
+    keys: pa.Array | None
+    before: pa.RecordBatch | None
+    after: pa.RecordBatch | None
+
+
+@runtime_checkable
+class LoggingCodec(SliceCodec, Protocol):
+    """A codec of tables whose writers note changes in files of their own."""
+
+    def logged_changes(self, storage: Storage, files: Sequence[LogFile], columns: Schema) -> Iterator[LoggedChanges]:
+        """The changes in files, with these columns of the rows."""
         ...
 
 
@@ -190,6 +209,29 @@ class TableFormat(Protocol):
 
     def problems(self) -> Sequence[str]:
         """What is wrong with the log or its files, one sentence each; empty for a sound table."""
+        ...
+
+
+@runtime_checkable
+class CompletionClock(Protocol):
+    """A table whose incremental windows go by when actions were completed, which need not be the order of their versions.
+
+    Such times are numbers that order like times; the bounds of a window are given as such.
+    """
+
+    def completion_of(self, version: int) -> int:
+        """When the action of that version was completed; a number that is no version is taken for a time of completion itself."""
+        ...
+
+    def completion_at(self, millis: int) -> int:
+        """The number of a time in milliseconds UTC."""
+        ...
+
+    def window(self, after: int | None, upto: int | None) -> TableState:
+        """The state to read for what was completed after a time up to another one; None leaves that side open.
+
+        Its instant is the last one completed in the window, so that the next window begins after it.
+        """
         ...
 
 

@@ -6,7 +6,7 @@ import enum
 
 import attrs
 
-from tablespec.model.file import DeletionVector, FileSlice
+from tablespec.model.file import DeletionVector, FileSlice, LogFile
 from tablespec.model.instant import Instant
 from tablespec.model.schema import LONG, STRING, TIMESTAMP, Field, Schema
 
@@ -48,13 +48,15 @@ class Images(enum.Enum):
 
 @attrs.frozen
 class SliceChange:
-    """What a commit did to one base file.
+    """What a commit did to one base file, or to one file group.
 
-    One that came has no `before`, one that went has no `after`; one that stays with other deleted rows has both.
+    One that came has no `before`, one that went has no `after`; one that stays with other rows has both. `log` are files in which the
+    writer noted the changes.
     """
 
     before: FileSlice | None
     after: FileSlice | None
+    log: tuple[LogFile, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if self.before is None and self.after is None:
@@ -85,7 +87,20 @@ class InferredChanges:
     images: Images = Images.UNPAIRED
 
 
-CommitChanges = ExplicitChanges | InferredChanges
+@attrs.frozen
+class KeyedChanges:
+    """The row changes of one commit, told by the states of file groups before and after it.
+
+    Rows of a group with the same value in the column `key` are the same row, which was changed where `version` differs.
+    """
+
+    instant: Instant
+    slices: tuple[SliceChange, ...]
+    key: str
+    version: str
+
+
+CommitChanges = ExplicitChanges | InferredChanges | KeyedChanges
 
 
 @attrs.frozen
@@ -105,7 +120,22 @@ class ReturnedRows:
     deleted: DeletionVector
 
 
-FreshRows = AllRows | NewerRows | ReturnedRows
+@attrs.frozen
+class WrittenRows:
+    """New are the rows that these instants wrote, merged among themselves."""
+
+    instants: frozenset[int]
+
+
+@attrs.frozen
+class MarkedRows:
+    """New are the live rows with one of these values in a hidden column."""
+
+    column: str
+    values: tuple[str, ...]
+
+
+FreshRows = AllRows | NewerRows | ReturnedRows | WrittenRows | MarkedRows
 
 
 @attrs.frozen

@@ -58,7 +58,10 @@ class DeletionVector:
 
 @attrs.frozen(kw_only=True)
 class FileSlice:
-    """The files holding one state of a file group; `instant` is the version that made it, -1 where the log does not say."""
+    """The files holding one state of a file group; `instant` is the version that made it, -1 where the log does not say.
+
+    Where `upto` is given, records of later instants in its log files do not count.
+    """
 
     group: FileGroupId
     instant: int
@@ -66,6 +69,7 @@ class FileSlice:
     logs: tuple[LogFile, ...] = ()
     deletes: DeletionVector | None = None
     partition_values: tuple[object, ...] = ()
+    upto: int | None = None
 
     @property
     def size(self) -> int:

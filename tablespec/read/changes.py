@@ -24,6 +24,7 @@ from tablespec.model.change import (
     ExplicitChanges,
     Images,
     InferredChanges,
+    KeyedChanges,
     SliceChange,
 )
 from tablespec.model.file import FileSlice
@@ -31,6 +32,7 @@ from tablespec.model.instant import Instant
 from tablespec.model.schema import Schema
 from tablespec.read.file_index import At, Filters, bound_filters, starting_version, state_at
 from tablespec.read.images import Changed, inferred
+from tablespec.read.keyed import keyed
 from tablespec.read.scan import TARGET_BYTES
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.read.task import TaskSlice, balanced
@@ -155,7 +157,7 @@ class ChangeTask:
         match self.changes:
             case ExplicitChanges(_, files):
                 return sum(file.size for file in files)
-            case InferredChanges(_, slices):
+            case InferredChanges(_, slices) | KeyedChanges(_, slices):
                 return sum(change.slice.size for change in slices)
             case _:
                 assert_never(self.changes)
@@ -186,6 +188,8 @@ class ChangeTask:
             case InferredChanges(images=Images.BY_ROW_ID):
                 # An image that does not match may tell that the other one is an image.
                 yield from inferred(self.reader.project(names), self.changes)
+            case KeyedChanges():
+                yield from keyed(self.reader.project(names), self.changes)
             case InferredChanges():
                 yield from inferred(self.reader.project(names).push_down_filters(about_rows), self.changes)
             case _:
@@ -229,6 +233,9 @@ def _pieces(commit: CommitChanges, target_bytes: int) -> Iterator[CommitChanges]
         case InferredChanges(instant, slices):
             for changes_ in balanced(slices, target_bytes):
                 yield InferredChanges(instant, changes_)
+        case KeyedChanges(_, slices):
+            for changes_ in balanced(slices, target_bytes):
+                yield attrs.evolve(commit, slices=changes_)
         case _:
             assert_never(commit)
 
@@ -238,13 +245,14 @@ def _files(commit: CommitChanges) -> Iterator[str]:
     match commit:
         case ExplicitChanges(_, files):
             slices = list(files)
-        case InferredChanges(_, changed):
+        case InferredChanges(_, changed) | KeyedChanges(_, changed):
             slices = [slice_ for change in changed for slice_ in (change.before, change.after) if slice_ is not None]
         case _:
             assert_never(commit)
     for slice_ in slices:
         if slice_.base is not None:
             yield slice_.base.path
+        yield from (log.path for log in slice_.logs)
         if slice_.deletes is not None and slice_.deletes.path is not None:
             yield slice_.deletes.path
 

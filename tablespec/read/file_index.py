@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 
 import attrs
@@ -10,10 +10,10 @@ import attrs
 from tablespec.errors import InstantNotFoundError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import Predicate, all_of
-from tablespec.formats.base import JudgedSlice, TableFormat, TableState
+from tablespec.formats.base import CompletionClock, JudgedSlice, TableFormat, TableState
 from tablespec.model.change import CommitChanges
 from tablespec.model.file import FileGroup, FileSlice
-from tablespec.model.instant import Instant, Timeline
+from tablespec.model.instant import Instant, Timeline, to_millis
 from tablespec.model.partition import PartitionDescriptor, PartitionIncrementalSnapshot, PartitionSnapshot
 from tablespec.model.schema import Schema
 
@@ -49,7 +49,7 @@ class FileIndex:
         slices = [one.slice for one in judged]
         if first is not None:
             added = self.format.added_between(first, state.instant.version)
-            slices = [slice_ for slice_ in slices if slice_.base is not None and slice_.base.logged_as in added]
+            slices = [slice_ for slice_ in slices if added.intersection(_logged_as(slice_))]
         timeline = self.format.timeline().between(first, state.instant.version)
         return [
             PartitionIncrementalSnapshot(descriptor, timeline, slices_)
@@ -117,6 +117,23 @@ def version_of(format_: TableFormat, at: Instant | int | str | datetime | date) 
             return resolve(format_, at).version
 
 
+def completion_of(clock: CompletionClock, at: Instant | int | str | datetime | date, table: str) -> int:
+    """When what `at` names was completed: an instant, a version, or a time."""
+    match at:
+        case Instant(version):
+            return clock.completion_of(version)
+        case int():
+            return clock.completion_of(at)
+        case str() if at.isdigit():
+            return clock.completion_of(int(at))
+        case str():
+            return clock.completion_at(to_millis(_parse_time(at, table)))
+        case datetime():
+            return clock.completion_at(to_millis(at))
+        case date():
+            return clock.completion_at(to_millis(datetime(at.year, at.month, at.day, tzinfo=UTC)))
+
+
 def resolve(format_: TableFormat, at: At) -> Instant:
     """The completed instant that `at` names: an instant, a version, a time, or None for the latest."""
     match at:
@@ -153,15 +170,22 @@ def _by_partition(
         groups.setdefault((slice_.group.partition, slice_.partition_values), []).append(slice_)
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
     return [
-        (PartitionDescriptor(path, state.layout.constants, values), tuple(sorted(of_group, key=_path)))
+        (PartitionDescriptor(path, state.layout.constants, values), tuple(sorted(of_group, key=path_of)))
         for (path, values), of_group in ordered
     ]
 
 
-def _path(slice_: FileSlice) -> str:
+def path_of(slice_: FileSlice) -> str:
+    """The path by which slices are put in order."""
     return slice_.base.path if slice_.base is not None else slice_.logs[0].path
+
+
+def _logged_as(slice_: FileSlice) -> Iterator[str]:
+    if slice_.base is not None:
+        yield slice_.base.logged_as
+    yield from (log.path for log in slice_.logs)
 
 
 def judged_slices(state: TableState, predicate: Predicate) -> list[JudgedSlice]:
     """The slices that may match, in path order."""
-    return sorted(state.files.judge(predicate), key=lambda one: _path(one.slice))
+    return sorted(state.files.judge(predicate), key=lambda one: path_of(one.slice))

@@ -73,8 +73,8 @@ def _labelled(batches: Iterable[pa.RecordBatch], change_type: str) -> Iterator[C
 
 
 @attrs.frozen(eq=False)
-class _Identities:
-    """The ids and commit versions of rows, in reading order."""
+class Identities:
+    """What rows are known by and what tells that they changed, in reading order."""
 
     ids: pa.Array
     versions: pa.Array
@@ -84,18 +84,18 @@ def _paired_by_row_id(reader: FileSliceReader, changes: Sequence[SliceChange]) -
     # Ids are read on their own first: rows that were only moved, most of a file written anew, then never come into memory together.
     identities = reader.project((ROW_ID, ROW_COMMIT_VERSION))
     gone, come = _identities(_gone(identities, changes)), _identities(_come(identities, changes))
-    yield from _typed(_gone(reader, changes), _types(gone, come, _DELETE, _PREIMAGE))
-    yield from _typed(_come(reader, changes), _types(come, gone, _INSERT, _POSTIMAGE))
+    yield from _typed(_gone(reader, changes), change_types(gone, come, _DELETE, _PREIMAGE))
+    yield from _typed(_come(reader, changes), change_types(come, gone, _INSERT, _POSTIMAGE))
 
 
-def _identities(batches: Iterable[pa.RecordBatch]) -> _Identities:
+def _identities(batches: Iterable[pa.RecordBatch]) -> Identities:
     schema = pa.schema({ROW_ID: pa.int64(), ROW_COMMIT_VERSION: pa.int64()})
     rows = pa.Table.from_batches(batches, schema).combine_chunks()
     ids, versions = (_whole(rows.column(name)) for name in schema.names)
-    return _Identities(ids, versions)
+    return Identities(ids, versions)
 
 
-def _types(one: _Identities, other: _Identities, alone: str, image: str) -> pa.Array:
+def change_types(one: Identities, other: Identities, alone: str, image: str) -> pa.Array:
     """The change type of each row of one side; null for a row that is on the other side as it is."""
     partner = pc.index_in(one.ids, _once(other.ids, one.ids))
     moved = pc.equal(other.versions.take(pc.index_in(one.ids, other.ids)), one.versions)

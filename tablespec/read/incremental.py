@@ -11,13 +11,14 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from tablespec.arrow.schema import arrow_schema
-from tablespec.expr.nodes import TRUE, Predicate
-from tablespec.formats.base import TableFormat, TableState
-from tablespec.model.change import AllRows, FreshSlice, NewerRows, ReturnedRows
+from tablespec.errors import InstantNotFoundError
+from tablespec.expr.nodes import TRUE, Column, In, Literal, Predicate, all_of
+from tablespec.formats.base import CompletionClock, TableFormat, TableState
+from tablespec.model.change import AllRows, FreshSlice, MarkedRows, NewerRows, ReturnedRows, WrittenRows
 from tablespec.model.instant import Instant
 from tablespec.model.reading import Incremental
-from tablespec.model.schema import Schema
-from tablespec.read.file_index import At, Filters, bound_filters, starting_version, state_at
+from tablespec.model.schema import STRING, Schema
+from tablespec.read.file_index import At, Filters, bound_filters, completion_of, path_of, starting_version, state_at
 from tablespec.read.scan import TARGET_BYTES
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.read.task import balanced
@@ -27,14 +28,27 @@ def incremental(
     format_: TableFormat, after: At, upto: At, where: Filters, columns: Sequence[str] | None
 ) -> IncrementalScan:
     """The rows of the state at `upto` that match and are newer than `after`; None as `after` makes all rows new."""
-    state = state_at(format_, upto)
+    state, start = _window(format_, after, upto)
     return IncrementalScan(
         format=format_,
         state=state,
-        after=starting_version(format_, after, state),
+        after=start,
         predicate=bound_filters(where, state.schema),
         columns=None if columns is None else tuple(columns),
     )
+
+
+def _window(format_: TableFormat, after: At, upto: At) -> tuple[TableState, int]:
+    """The state at the end of a window, and where it begins by the clock of the format."""
+    if not isinstance(format_, CompletionClock):
+        state = state_at(format_, upto)
+        return state, starting_version(format_, after, state)
+    first, last = (None if at is None else completion_of(format_, at, format_.storage.url) for at in (after, upto))
+    if first is not None and last is not None and first > last:
+        raise InstantNotFoundError(
+            format_.storage.url, f"after {first} up to {last}", "an end that is not before its start"
+        )
+    return format_.window(first, last), -1 if first is None else first
 
 
 @attrs.frozen(slots=False, eq=False, kw_only=True)
@@ -65,7 +79,7 @@ class IncrementalScan:
     def slices(self) -> tuple[FreshSlice, ...]:
         """The slices that will be looked at, in path order."""
         found = self.format.fresh_slices(self.state, self.after, self.predicate)
-        return tuple(sorted(found, key=lambda one: one.slice.base.path if one.slice.base else ""))
+        return tuple(sorted(found, key=lambda one: path_of(one.slice)))
 
     @cached_property
     def reader(self) -> FileSliceReader:
@@ -130,6 +144,11 @@ class IncrementalTask:
                     yield from reader.open(fresh.slice)
                 case NewerRows():
                     yield from reader.reading_mode(Incremental(self.after)).open(fresh.slice)
+                case WrittenRows(instants):
+                    yield from reader.open_written_by(fresh.slice, instants)
+                case MarkedRows(column, values):
+                    marked = In(Column((column,), STRING), tuple(Literal(value, STRING) for value in values))
+                    yield from self.reader.push_down_filters(all_of((self.predicate, marked))).open(fresh.slice)
                 case ReturnedRows(deleted):
                     before = reader.deleted(attrs.evolve(fresh.slice, deletes=deleted)) or BitMap64()
                     yield from reader.open_at(fresh.slice, before - (reader.deleted(fresh.slice) or BitMap64()))

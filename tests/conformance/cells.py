@@ -15,11 +15,9 @@ CAPABILITIES = {
     "Reading modes": [f"{format_}: {mode}" for format_ in SAMPLES for mode in MODES],
     "Changes of rows": [f"{format_}: {verb}" for format_ in SAMPLES for verb in VERBS],
 }
-_HISTORY = "what changed in Hudi tables is not told yet"
 _READ_ONLY = "Hudi tables can only be read"
 # (engine, capability): why it does not work there.
 RED: dict[tuple[str, str], str] = {
-    **{(engine, f"hudi: {mode}"): _HISTORY for engine in ENGINES for mode in ("incremental", "changes")},
     **{(engine, f"hudi: {verb}"): _READ_ONLY for engine in ENGINES for verb in VERBS},
 }
 

@@ -16,7 +16,9 @@ import tablespec
 from tablespec.storage.store import Storage
 from tests.contracts.tables import hudi_sample
 from tests.handmade import LEGACY, add, commit, field, metadata, protocol
-from tests.unit.formats.hudi.conftest import HudiTable, avro_schema
+from tests.unit.formats.hudi.conftest import COLUMNS as COLUMNS_OF_HUDI
+from tests.unit.formats.hudi.conftest import HudiTable, avro_schema, time
+from tests.unit.formats.hudi.log_writing import avro_block, delete_block
 
 Rows = list[tuple[object, ...]]
 Sample = tuple[tablespec.Table, Rows]
@@ -221,6 +223,28 @@ def hudi_types(path: Path) -> Sample:
     return tablespec.open_table(str(path)), [tuple(value for _, _, value in kinds.values())]
 
 
+def hudi_merge_on_read(path: Path) -> Sample:
+    """Groups of a base file alone, with a log, and of logs alone; rows are updated, deleted and inserted by logs."""
+    hudi = HudiTable(Storage.at(str(path)), 9)
+    hudi.properties(hoodie_table_type="MERGE_ON_READ", hoodie_table_recordkey_fields="id")
+    hudi.write(10, "a", "clean", [("1", "a", 10)])
+    hudi.write(20, "b", "logged", [("2", "b", 20), ("3", "b", 30), ("4", "b", None)])
+
+    def row(key: str, qty: int | None) -> tuple[str, dict[str, object]]:
+        return key, {"id": key, "part": "b", "qty": qty}
+
+    hudi.append(30, "b", "logged", avro_block(time(30), COLUMNS_OF_HUDI, [row("2", 21), row("5", 50)]))
+    hudi.append(40, "b", "logged", delete_block(time(40), [("3", None)]))
+    hudi.append(50, "b", "loose", avro_block(time(50), COLUMNS_OF_HUDI, [row("6", None)]))
+    return tablespec.open_table(str(path)), [
+        ("1", "a", 10),
+        ("2", "b", 21),
+        ("4", "b", None),
+        ("5", "b", 50),
+        ("6", "b", None),
+    ]
+
+
 SAMPLES: dict[str, dict[str, Callable[[Path], Sample]]] = {
     "delta": {
         "every type": types,
@@ -239,5 +263,5 @@ SAMPLES: dict[str, dict[str, Callable[[Path], Sample]]] = {
         "no rows": no_rows,
         "partition columns alone": only_partition_columns_asked,
     },
-    "hudi": {"copy-on-write": hudi_table, "types": hudi_types},
+    "hudi": {"copy-on-write": hudi_table, "types": hudi_types, "merge-on-read": hudi_merge_on_read},
 }

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from tablespec.errors import CorruptFileError, DataFileMissingError, TableSpecError, TableSpecWarning
+from tablespec.errors import (
+    CorruptFileError,
+    DataFileMissingError,
+    TableSpecError,
+    TableSpecWarning,
+    UnsupportedTableError,
+)
+from tablespec.formats.base import LoggedChanges
 from tablespec.formats.hudi.instant_time import instant_texts
 from tablespec.formats.hudi.log_file import Damage, LogBlock, blocks_of
-from tablespec.formats.hudi.log_records import KEY_FIELD, RecordShape, records_of
+from tablespec.formats.hudi.log_records import KEY_FIELD, RecordShape, changes_of, records_of
 from tablespec.formats.hudi.log_scan import counting
-from tablespec.formats.hudi.merge import Records, merge
+from tablespec.formats.hudi.merge import IncompleteRowsError, Records, merge
 from tablespec.formats.hudi.merge_rules import MergeRules, merge_rules
 from tablespec.formats.hudi.properties import TableProperties
 from tablespec.formats.hudi.schema import COMMIT_TIME_COLUMN, META_SCHEMA
@@ -52,7 +59,11 @@ class HudiCodec:
         shape = self._shape(rules, wanted, needs_time=instants is not None)
         log = self._log(storage, slice_, shape, instants)
         base = (shape.of_base(batch) for batch in _written_by(read_base(shape.stored), instants))
-        yield from merge(base, log, event_time=rules.event_time)
+        try:
+            yield from merge(base, log, event_time=rules.event_time, whole_rows=instants is not None)
+        except IncompleteRowsError as error:
+            way_out = "changes tells them row by row"
+            raise UnsupportedTableError(storage.url, "partial updates in an incremental window", way_out) from error
 
     def instants_between(self, after: int, upto: int | None) -> frozenset[int]:
         """The writes of this state that were completed after a time and up to another one; version 6 has request times."""
@@ -61,6 +72,19 @@ class HudiCodec:
             for request, completion in self.visibility.completed
             if after < completion and (upto is None or completion <= upto)
         )
+
+    def logged_changes(self, storage: Storage, files: Sequence[LogFile], columns: Schema) -> Iterator[LoggedChanges]:
+        """The changes that writers noted in files of their own."""
+        for file in files:
+            blocks, damaged = _blocks(storage, file)
+            if damaged:
+                # Rows of the state make up for lost log blocks; nothing makes up for a change.
+                raise CorruptFileError(storage.url, file.path, damaged[0])
+            for block in blocks:
+                try:
+                    yield changes_of(block, columns)
+                except (ValueError, KeyError, pa.ArrowException) as error:
+                    raise CorruptFileError(storage.url, file.path, str(error)) from error
 
     def problems(self, storage: Storage, slice_: FileSlice) -> list[str]:
         """What is damaged in the log of a slice, one sentence each."""
@@ -85,7 +109,11 @@ class HudiCodec:
             for block in found:
                 blocks.append(block)
                 origin[id(block)] = log.path
-        sees = self.visibility.sees if instants is None else lambda instant: instant in instants
+
+        def sees(instant: int) -> bool:
+            seen = self.visibility.sees(instant) if instants is None else instant in instants
+            return seen and (slice_.upto is None or instant <= slice_.upto)
+
         records = []
         for block in _checked(storage, slice_, lambda: counting(blocks, sees)):
             path = origin[id(block)]

@@ -31,11 +31,17 @@ _UNREADABLE = (
 
 @attrs.frozen(kw_only=True)
 class WriteStat:
-    """A file that a commit has written, by its path relative to the table."""
+    """A file that a commit has written, by its path relative to the table.
+
+    `previous` is the instant of the base file that the group had before; `change_files` are paths and sizes of the files
+    in which the changes are noted.
+    """
 
     group: FileGroupId
     path: str
     rows: int
+    previous: int | None = None
+    change_files: tuple[tuple[str, int], ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -104,10 +110,13 @@ def _commit(record: Mapping[str, object]) -> CommitMetadata:
 
 def _stat(partition: str, stat: Mapping[str, object]) -> WriteStat:
     rows = stat.get("numWrites")
+    previous = str(stat.get("prevCommit") or "")
     return WriteStat(
         group=FileGroupId(partition, str(stat["fileId"])),
         path=str(stat.get("path") or ""),
         rows=rows if isinstance(rows, int) else 0,
+        previous=instant_number(previous) if previous.isdigit() else None,
+        change_files=tuple((str(path), int(str(size))) for path, size in _mapping(stat.get("cdcStats")).items()),
     )
 
 

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import attrs
 
-from tablespec.errors import CorruptLogError, InstantNotFoundError, UnsupportedTableError
+from tablespec.errors import ChangesGoneError, CorruptLogError, InstantNotFoundError, UnsupportedTableError
 from tablespec.expr.nodes import Predicate
 from tablespec.formats.base import HistoryEntry, TableInfo, TableState
+from tablespec.formats.hudi.archive import archived_actions
+from tablespec.formats.hudi.changes import GroupHistory, by_group, changes_of_all
 from tablespec.formats.hudi.commit_metadata import CleanMetadata, CommitMetadata, parse_clean, parse_commit
-from tablespec.formats.hudi.instant_time import whole_number
+from tablespec.formats.hudi.instant_time import number_at, whole_number
 from tablespec.formats.hudi.listing import data_files, lost_groups
 from tablespec.formats.hudi.properties import BACKUP, PROPERTIES, TableProperties, load_properties
 from tablespec.formats.hudi.schema import parse_avro_schema
-from tablespec.formats.hudi.state import HudiState, state_of
-from tablespec.formats.hudi.timeline import ActiveTimeline, CompletedAction, load_timeline, visibility_at
+from tablespec.formats.hudi.state import HudiState, Window, state_of
+from tablespec.formats.hudi.timeline import (
+    WRITES,
+    ActiveTimeline,
+    CompletedAction,
+    Visibility,
+    load_timeline,
+    visibility_at,
+    visibility_of,
+)
 from tablespec.model.change import CommitChanges, FreshSlice
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
@@ -94,13 +105,77 @@ class HudiFormat:
         bases = (slice_.base for slice_ in recent if slice_.instant not in moved)
         return frozenset(base.path for base in bases if base is not None)
 
+    def completion_of(self, version: int) -> int:
+        """When the write of that request time was completed; any other number is taken for a time of completion."""
+        asked = whole_number(version)
+        table, active = self._load()
+        known = active.writes
+        if active.start is not None and asked < active.start:
+            known = (*archived_actions(self.storage, table), *known)
+        found = [action.clock for action in known if action.request == asked and action.action in WRITES]
+        return found[0] if found else asked
+
+    def completion_at(self, millis: int) -> int:
+        """The instant time of a time in milliseconds UTC."""
+        return number_at(millis)
+
+    def window(self, after: int | None, upto: int | None) -> HudiState:
+        """The state to read for what was completed after a time up to another one.
+
+        Where instants of the window are archived or files that they wrote were cleaned up, that is the newest state.
+        """
+        table, active = self._load()
+        if not table.meta_fields:
+            way_out = "scan it at two instants and compare"
+            raise UnsupportedTableError(self.storage.url, "incremental reads without meta fields", way_out)
+        begin, end = -1 if after is None else after, sys.maxsize if upto is None else upto
+        archived = self._archived(table, active, begin)
+        known = sorted((*archived, *active.writes), key=lambda action: action.clock)
+        inside = [action for action in known if begin < action.clock <= end]
+        seen = [action for action in active.writes if action.clock <= end]
+        state = self._newest(table, active)
+        if 0 < len(seen) < len(active.writes):
+            state = self._completed_by(table, active, seen, end)
+        past = not seen or self._is_past(archived, inside, state, end)
+        if past:
+            state = self._newest(table, active)
+        last = [action.instant for action in known if action.clock <= end]
+        return attrs.evolve(
+            state,
+            instant=last[-1] if last else _NEVER_WRITTEN,
+            window=Window(frozenset(action.request for action in inside), past),
+        )
+
     def fresh_slices(self, state: TableState, after: int, predicate: Predicate) -> Sequence[FreshSlice]:
-        """Refused: base files that were written anew hold rows of all ages."""
-        raise self._unread("incremental reads")
+        """The slices of a window's state that may hold a matching row of the window."""
+        assert isinstance(state, HudiState) and state.window is not None
+        rows = state.window.rows_of()
+        first = min(state.window.instants, default=sys.maxsize)
+        slices = (one.slice for one in state.files.judge(predicate))
+        # Rows are never newer than their base file; a log may have been begun before the window.
+        return tuple(FreshSlice(slice_, rows) for slice_ in slices if slice_.logs or slice_.instant >= first)
 
     def changes_between(self, state: TableState, after: int, predicate: Predicate) -> Sequence[CommitChanges]:
-        """Refused by name."""
-        raise self._unread("reads of changes")
+        """What each write that was requested after a time did to the rows of file groups, oldest first."""
+        assert isinstance(state, HudiState)
+        if not state.table.meta_fields:
+            way_out = "scan it at two instants and compare"
+            raise UnsupportedTableError(self.storage.url, "reads of changes without meta fields", way_out)
+        begin = -1 if after < 0 else whole_number(after)
+        archived = self._archived(state.table, state.timeline, begin)
+        for gone in [action for action in archived if action.request > begin][-1:]:
+            raise ChangesGoneError(self.storage.url, gone.request, "it is archived", gone.request)
+        history = GroupHistory(
+            url=self.storage.url,
+            files=by_group(state.found),
+            timeline=state.timeline,
+            layout=state.table.layout,
+            whole_images=state.properties.get("hoodie.table.cdc.supplemental.logging.mode", "").upper()
+            == "DATA_BEFORE_AFTER",
+        )
+        actions = [one for one in state.timeline.writes if begin < one.request <= state.instant.version]
+        found = changes_of_all(history, actions, self._commit, state.files.may_match(predicate))
+        return tuple(state.files.with_values(changes) for changes in found)
 
     def history(self, limit: int | None = None) -> Sequence[HistoryEntry]:
         """What each write of the active timeline did, newest first; replaced file groups count as removed files."""
@@ -120,7 +195,7 @@ class HudiFormat:
         )
 
     def problems(self) -> Sequence[str]:
-        """Instants that cannot be read, and base files that a commit wrote last and that are gone."""
+        """Instants that cannot be read, damaged log files, and files that a commit wrote last and that are gone."""
         try:
             _, active = self._load()
         except CorruptLogError as error:
@@ -131,11 +206,40 @@ class HudiFormat:
                 commits.append(self._commit(action))
             except CorruptLogError as error:
                 problems.append(str(error))
+        if not problems:
+            state = self.latest()
+            problems += [one for slice_ in state.listing.slices for one in state.codec.problems(self.storage, slice_)]
         return (*problems, *self._missing(commits))
 
-    def _unread(self, feature: str) -> UnsupportedTableError:
-        way_out = "scan it at two instants, or list what was written with file_index.list_files_between"
-        return UnsupportedTableError(self.storage.url, f"{feature} of Hudi tables", way_out)
+    def _archived(self, table: TableProperties, active: ActiveTimeline, begin: int) -> tuple[CompletedAction, ...]:
+        """The archived writes of a window that begins before the active timeline."""
+        if active.start is None or min(action.clock for action in active.writes) <= begin:
+            return ()
+        known = {action.request for action in active.writes}
+        return tuple(
+            action
+            for action in archived_actions(self.storage, table)
+            if action.action in WRITES and action.request not in known and action.clock > begin
+        )
+
+    def _is_past(
+        self, archived: Sequence[CompletedAction], inside: Sequence[CompletedAction], state: HudiState, end: int
+    ) -> bool:
+        """Whether the state of a window is not complete any more."""
+        there = {file.file.path for file in state.found}
+        kept = [action for action in inside if action not in archived]
+        if any(stat.path and stat.path not in there for action in kept for stat in self._commit(action).stats):
+            return True
+        if state.table.layout == 2 or len(kept) == len(inside):
+            return len(kept) < len(inside)
+        earliest = [self._clean(action).earliest_retained for action in state.timeline.cleans[-1:]]
+        return any(retained is not None and end < retained for retained in earliest)
+
+    def _completed_by(
+        self, table: TableProperties, active: ActiveTimeline, seen: Sequence[CompletedAction], end: int
+    ) -> HudiState:
+        upto = end if table.layout == 1 else None
+        return self._state(table, active, seen, visibility_of(active, seen, layout=table.layout, upto=upto))
 
     def _load(self) -> tuple[TableProperties, ActiveTimeline]:
         table = load_properties(self.storage)
@@ -146,14 +250,20 @@ class HudiFormat:
             self._latest = self._state(table, active, active.writes)
         return self._latest
 
-    def _state(self, table: TableProperties, active: ActiveTimeline, writes: Sequence[CompletedAction]) -> HudiState:
+    def _state(
+        self,
+        table: TableProperties,
+        active: ActiveTimeline,
+        writes: Sequence[CompletedAction],
+        visibility: Visibility | None = None,
+    ) -> HudiState:
         replacing = [self._commit(action) for action in writes if action.action == "replacecommit"]
         newest = writes[-1].request if writes and tuple(writes) != active.writes else None
         return state_of(
             self.storage,
             table,
             active,
-            visibility_at(active, newest, layout=table.layout),
+            visibility or visibility_at(active, newest, layout=table.layout),
             instant=writes[-1].instant if writes else _NEVER_WRITTEN,
             stored_schema=self._schema(table, writes),
             replaced=frozenset(group for commit in replacing for group in commit.replaced),

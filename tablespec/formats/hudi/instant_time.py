@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from tablespec.model.instant import to_millis
+from tablespec.model.instant import from_millis, to_millis
 
 DIGITS = 17
 _SECONDS_DIGITS = 14
@@ -36,3 +36,8 @@ def instant_millis(number: int) -> int:
     except ValueError:
         return 0
     return to_millis(seconds) + int(text[_SECONDS_DIGITS:])
+
+
+def number_at(millis: int) -> int:
+    """The instant time of a number of milliseconds since the epoch, in UTC."""
+    return int(f"{from_millis(millis):%Y%m%d%H%M%S}{millis % 1000:03}")

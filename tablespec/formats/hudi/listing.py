@@ -19,10 +19,14 @@ _AFTER_METADATA = ".hoodie/\U0010ffff"
 
 @attrs.frozen
 class Listing:
-    """The current slices of a state; their `partition_values` belong to the columns in `constants`."""
+    """The current slices of a state; their `partition_values` belong to the columns in `constants`.
+
+    `values` are those of every partition path of the table.
+    """
 
     constants: tuple[str, ...]
     slices: tuple[FileSlice, ...]
+    values: tuple[tuple[str, tuple[object, ...]], ...] = ()
 
 
 def data_files(storage: Storage) -> Iterator[FileInfo]:
@@ -97,13 +101,15 @@ def _base_file(file: FileInfo) -> BaseFile:
     return BaseFile(path=file.path, logged_as=file.path, size=file.size, modified=file.modified)
 
 
-def with_partition_values(slices: tuple[FileSlice, ...], generator: KeyGenerator, schema: Schema) -> Listing:
+def with_partition_values(
+    slices: tuple[FileSlice, ...], generator: KeyGenerator, schema: Schema, partitions: Iterable[str] = ()
+) -> Listing:
     """The slices with the partition values that their paths tell.
 
-    A column counts as constant only when every path tells its value; otherwise it is read from the files, which have
-    it too.
+    A column counts as constant only when every path, of the slices and of other `partitions`, tells its value;
+    otherwise it is read from the files, which have it too.
     """
-    paths = dict.fromkeys(slice_.group.partition for slice_ in slices)
+    paths = dict.fromkeys((*(slice_.group.partition for slice_ in slices), *partitions))
     told = {path: partition_values(generator, schema, path) for path in paths}
     indexes = range(len(generator.fields))
     known = [index for index in indexes if all(values[index] is not None for values in told.values())]
@@ -111,6 +117,7 @@ def with_partition_values(slices: tuple[FileSlice, ...], generator: KeyGenerator
     return Listing(
         tuple(generator.fields[index].name for index in known),
         tuple(attrs.evolve(slice_, partition_values=constants[slice_.group.partition]) for slice_ in slices),
+        tuple(constants.items()),
     )
 
 

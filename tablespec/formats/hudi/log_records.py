@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from tablespec.arrow.convert import by_stored_name, convert, nulls
 from tablespec.arrow.java_text import spark_text
 from tablespec.arrow.schema import arrow_schema, arrow_type
+from tablespec.formats.base import LoggedChanges
 from tablespec.formats.hudi.avro import datum
 from tablespec.formats.hudi.avro_columns import decode_records
 from tablespec.formats.hudi.log_file import BlockType, LogBlock
@@ -136,6 +137,23 @@ def records_of(block: LogBlock, shape: RecordShape) -> Records:
     if block.is_partial:
         columns = frozenset(field.name for field in shape.wanted if field.stored_name in stored.schema.names)
     return shape.of_log(fitted(stored, shape.logged), columns)
+
+
+def changes_of(block: LogBlock, columns: Schema) -> LoggedChanges:
+    """The changes of a change block, with these columns of their rows where the block holds rows."""
+    if block.type is not BlockType.CDC:
+        raise ValueError(f"it holds a block of type {block.type.name} instead of changes")
+    stored = stored_batch(block, frozenset({"op", "record_key", "before", "after"}))
+    names = stored.schema.names
+    return LoggedChanges(
+        stored.column("op"),
+        stored.column("record_key") if "record_key" in names else None,
+        *(_image(stored.column(side), columns) if side in names else None for side in ("before", "after")),
+    )
+
+
+def _image(rows: pa.StructArray, columns: Schema) -> pa.RecordBatch:
+    return fitted(pa.RecordBatch.from_struct_array(rows), columns)
 
 
 def stored_batch(block: LogBlock, names: frozenset[str]) -> pa.RecordBatch:

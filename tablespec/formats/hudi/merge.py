@@ -33,13 +33,19 @@ class Records:
     columns: frozenset[str] | None = None
 
 
-def merge(base: Iterable[Records], log: Sequence[Records], *, event_time: bool) -> Iterator[pa.RecordBatch]:
+class IncompleteRowsError(ValueError):
+    """A partial record has nothing to be laid over."""
+
+
+def merge(
+    base: Iterable[Records], log: Sequence[Records], *, event_time: bool, whole_rows: bool = False
+) -> Iterator[pa.RecordBatch]:
     """The rows of a slice, in no particular order.
 
     By commit time the later record of a key wins; by event time the one with the greater ordering, and the later one of
     equals. A delete without an ordering always wins over what came before it. A partial record is laid over the record
-    that it wins over, and fills what a winning partial record leaves open. Of several base rows with the same key only the
-    first meets the log.
+    that it wins over, and fills what a winning partial record leaves open; one that lies over nothing has nulls, or raises
+    IncompleteRowsError where `whole_rows` are asked for. Of several base rows with the same key only the first meets the log.
     """
     whole = [records for records in log if len(records.keys)]
     if not whole:
@@ -65,6 +71,8 @@ def merge(base: Iterable[Records], log: Sequence[Records], *, event_time: bool) 
         loose = _set_at(loose, met.keys.filter(settled), _filled(False, pc.sum(settled).as_py() or 0))
         unused = _set_at(unused, met.keys, _filled(False, len(met.keys)))
     left = pc.indices_nonzero(pc.and_not(loose, entries.deleted.take(state.top)))
+    if whole_rows and not pc.all(state.complete.take(left), min_count=0).as_py():
+        raise IncompleteRowsError("partial records lie over nothing")
     for start in range(0, len(left), _BATCH_ROWS):
         yield _from_log(entries, state, left.slice(start, _BATCH_ROWS))
 

@@ -42,6 +42,8 @@ class TableProperties:
     url_encoded: bool
     meta_fields: bool
     timeline_folder: str
+    history_folder: str
+    archive_folder: str
 
     @property
     def layout(self) -> int:
@@ -83,6 +85,7 @@ def table_properties(entries: tuple[tuple[str, str], ...]) -> TableProperties:
         raise ValueError(f"the table type {table_type} is unknown")
     generator = found.get("hoodie.table.keygenerator.type") or found.get("hoodie.table.keygenerator.class", "")
     file_format = found.get("hoodie.table.base.file.format") or found.get("hoodie.table.ro.file.format") or "PARQUET"
+    timeline = found.get("hoodie.timeline.path") or "timeline"
     return TableProperties(
         entries=entries,
         name=found.get("hoodie.table.name", ""),
@@ -100,7 +103,9 @@ def table_properties(entries: tuple[tuple[str, str], ...]) -> TableProperties:
         url_encoded=_flag(found, "hoodie.datasource.write.partitionpath.urlencode", default=False),
         meta_fields=_flag(found, "hoodie.populate.meta.fields", default=True),
         # Before version 8 the instants lie in .hoodie itself, between everything else.
-        timeline_folder=f".hoodie/{found.get('hoodie.timeline.path') or 'timeline'}" if version >= 8 else ".hoodie",
+        timeline_folder=f".hoodie/{timeline}" if version >= 8 else ".hoodie",
+        history_folder=f".hoodie/{timeline}/{found.get('hoodie.timeline.history.path') or 'history'}",
+        archive_folder=f".hoodie/{found.get('hoodie.archivelog.folder') or 'archived'}",
     )
 
 

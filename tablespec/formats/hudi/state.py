@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import pyarrow as pa
@@ -14,13 +14,15 @@ from tablespec.expr.nodes import Predicate
 from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import JudgedSlice, ReadLayout
 from tablespec.formats.hudi.codec import HudiCodec
+from tablespec.formats.hudi.instant_time import instant_texts
 from tablespec.formats.hudi.key_generator import key_generator_of, shown_schema
 from tablespec.formats.hudi.listing import GroupFile, Listing, data_files, group_files, slices_at, with_partition_values
 from tablespec.formats.hudi.names import BaseFileName
 from tablespec.formats.hudi.properties import TableProperties
-from tablespec.formats.hudi.schema import META_SCHEMA
+from tablespec.formats.hudi.schema import COMMIT_TIME_COLUMN, META_SCHEMA
 from tablespec.formats.hudi.timeline import ActiveTimeline, Visibility
-from tablespec.model.file import FileGroupId
+from tablespec.model.change import KeyedChanges, MarkedRows, SliceChange, WrittenRows
+from tablespec.model.file import FileGroupId, FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
@@ -40,6 +42,22 @@ class HudiFiles:
         judged = (JudgedSlice(slice_, found[slice_.partition_values]) for slice_ in self.listing.slices)
         return tuple(one for one in judged if one.verdict is not Verdict.NEVER)
 
+    def may_match(self, predicate: Predicate) -> Callable[[FileGroupId], bool]:
+        """Whether a group of any time lies in a partition that may hold a match."""
+        partitions = dict(self.listing.values)
+        found = dict(zip(partitions, self._verdicts(predicate, tuple(partitions.values()))))
+        return lambda group: found.get(group.partition, Verdict.MAYBE) is not Verdict.NEVER
+
+    def with_values(self, changes: KeyedChanges) -> KeyedChanges:
+        """The changes with the partition values of their slices."""
+        values = dict(self.listing.values)
+
+        def valued(slice_: FileSlice | None) -> FileSlice | None:
+            return None if slice_ is None else attrs.evolve(slice_, partition_values=values[slice_.group.partition])
+
+        slices = (SliceChange(valued(one.before), valued(one.after), one.log) for one in changes.slices)
+        return attrs.evolve(changes, slices=tuple(slices))
+
     def _verdicts(self, predicate: Predicate, partitions: tuple[tuple[object, ...], ...]) -> list[Verdict]:
         one_row = pa.repeat(pa.scalar(1, pa.int64()), len(partitions))
 
@@ -54,12 +72,27 @@ class HudiFiles:
         return [_verdict(may, must) for may, must in zip(possible.to_pylist(), certain.to_pylist())]
 
 
+@attrs.frozen
+class Window:
+    """The instants whose rows are asked for; where some are out of reach, the newest rows that they wrote stand in."""
+
+    instants: frozenset[int]
+    is_past: bool
+
+    def rows_of(self) -> WrittenRows | MarkedRows:
+        """Which rows of a slice belong to the window."""
+        if not self.is_past:
+            return WrittenRows(self.instants)
+        texts = (text for instant in sorted(self.instants) for text in instant_texts(instant))
+        return MarkedRows(COMMIT_TIME_COLUMN, tuple(texts))
+
+
 @attrs.frozen(kw_only=True)
 class HudiState:
     """A Hudi table right after one instant.
 
     Its files are listed once, when the state is made: later the cleaner may have taken some of them away, and a listing
-    would not tell.
+    would not tell. `found` are the files of all times; `window` what the state is read for.
     """
 
     storage: Storage
@@ -70,6 +103,8 @@ class HudiState:
     replaced: frozenset[FileGroupId]
     listing: Listing
     visibility: Visibility
+    found: tuple[GroupFile, ...]
+    window: Window | None = None
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -134,8 +169,9 @@ def state_of(
         table=table,
         timeline=timeline,
         replaced=replaced,
-        listing=with_partition_values(slices, generator, schema),
+        listing=with_partition_values(slices, generator, schema, dict.fromkeys(file.group.partition for file in found)),
         visibility=visibility,
+        found=found,
     )
 
 

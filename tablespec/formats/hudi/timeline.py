@@ -33,9 +33,14 @@ class CompletedAction:
     path: str
 
     @property
+    def clock(self) -> int:
+        """The time that windows go by: of completion, or of the request where the table does not record it."""
+        return self.completion or self.request
+
+    @property
     def instant(self) -> Instant:
         """The action as a point on the table's timeline; without a completion time the request time stands in."""
-        return Instant(self.request, instant_millis(self.completion or self.request), self.action)
+        return Instant(self.request, instant_millis(self.clock), self.action)
 
 
 @attrs.frozen
@@ -92,7 +97,9 @@ class Visibility:
         """
         if instant in self._completions:
             return True
-        return self.start is not None and instant < self.start and instant not in self.pending
+        if self.start is None or instant >= self.start or instant in self.pending:
+            return False
+        return self.upto is None or instant <= self.upto
 
     def sees_file(self, name: BaseFileName | LogFileName) -> bool:
         """Whether a file may hold records of the state; the blocks of log files are to be asked one by one."""
@@ -140,7 +147,7 @@ def visibility_of(
 ) -> Visibility:
     """What a reader sees who sees these writes of the timeline, and everything that is archived."""
     return Visibility(
-        completed=tuple((action.request, action.completion or action.request) for action in seen),
+        completed=tuple((action.request, action.clock) for action in seen),
         pending=timeline.pending,
         start=timeline.start,
         upto=upto,

@@ -29,7 +29,11 @@ COMMIT = {
                     "items": {
                         "type": "record",
                         "name": "HoodieWriteStat",
-                        "fields": [{"name": "fileId", "type": "string"}, {"name": "path", "type": "string"}],
+                        "fields": [
+                            {"name": "fileId", "type": "string"},
+                            {"name": "path", "type": "string"},
+                            {"name": "prevCommit", "type": "string"},
+                        ],
                     },
                 },
             },
@@ -75,10 +79,26 @@ class HudiTable:
         path = f"{partition}/{file_id}_0-0-0_{time(instant)}.parquet".removeprefix("/")
         columns = [list(column) for column in zip(*rows)] or [[], [], []]
         types = [pa.string(), pa.string(), pa.int32()]
-        arrays = [pa.array(values, kind) for values, kind in zip(columns, types)]
+        stored = {
+            "_hoodie_commit_time": pa.array([time(instant)] * len(rows), pa.string()),
+            "_hoodie_record_key": pa.array(columns[0], pa.string()),
+            **{name: pa.array(values, kind) for (name, _), values, kind in zip(COLUMNS, columns, types)},
+        }
         sink = io.BytesIO()
-        pq.write_table(pa.table(arrays, names=[name for name, _ in COLUMNS]), sink)
+        pq.write_table(pa.table(stored), sink)
         self.storage.put(path, sink.getvalue())
+        return path
+
+    def log(self, partition: str, file_id: str, instant: int, *blocks: bytes, version: int = 1) -> str:
+        """Write a log file and give its path; `instant` is that of its base file in version 6."""
+        path = f"{partition}/.{file_id}_{time(instant)}.log.{version}_0-0-0".removeprefix("/")
+        self.storage.put(path, b"".join(blocks))
+        return path
+
+    def append(self, instant: int, partition: str, file_id: str, *blocks: bytes) -> str:
+        """Write a log file and complete its delta commit."""
+        path = self.log(partition, file_id, instant, *blocks)
+        self.complete(instant, "deltacommit", written=[(partition, file_id, path)])
         return path
 
     def complete(
@@ -90,8 +110,10 @@ class HudiTable:
         replaced: Sequence[tuple[str, str]] = (),
         operation: str = "UPSERT",
         schema: str | None = None,
+        completed: int | None = None,
+        previous: int | None = None,
     ) -> None:
-        """Complete a write of (partition, file id, path) that replaces (partition, file id)."""
+        """Complete a write of (partition, file id, path) that replaces (partition, file id), five seconds later by default."""
         body = {
             "partitionToWriteStats": {},
             "extraMetadata": {} if schema == "" else {"schema": schema or avro_schema(COLUMNS)},
@@ -99,7 +121,9 @@ class HudiTable:
             "partitionToReplaceFileIds": {},
         }
         for partition, file_id, path in written:
-            body["partitionToWriteStats"].setdefault(partition, []).append({"fileId": file_id, "path": path})
+            body["partitionToWriteStats"].setdefault(partition, []).append(
+                {"fileId": file_id, "path": path, "prevCommit": time(previous) if previous else "null"}
+            )
         for partition, file_id in replaced:
             body["partitionToReplaceFileIds"].setdefault(partition, []).append(file_id)
         if self.version < 8:
@@ -107,7 +131,7 @@ class HudiTable:
             return
         sink = io.BytesIO()
         fastavro.writer(sink, COMMIT, [body])
-        self.instant(f"{time(instant)}_{time(instant + 5)}.{action}", sink.getvalue())
+        self.instant(f"{time(instant)}_{time(completed or instant + 5)}.{action}", sink.getvalue())
 
     def write(self, instant: int, partition: str, file_id: str, rows: Sequence[tuple[object, ...]] = ()) -> str:
         """Write a base file and complete its commit."""

@@ -1,0 +1,98 @@
+"""The row changes of one commit, told by the keys of rows in the states of file groups, or noted by the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablespec.arrow.schema import arrow_schema, arrow_type
+from tablespec.errors import CorruptFileError
+from tablespec.formats.base import LoggingCodec
+from tablespec.model.change import ChangeType, KeyedChanges, SliceChange
+from tablespec.model.file import FileSlice
+from tablespec.read.images import Changed, Identities, change_types
+from tablespec.read.slice_reader import FileSliceReader
+
+_DELETE, _INSERT = ChangeType.DELETE.value, ChangeType.INSERT.value
+_PREIMAGE, _POSTIMAGE = ChangeType.UPDATE_PREIMAGE.value, ChangeType.UPDATE_POSTIMAGE.value
+
+
+def keyed(reader: FileSliceReader, changes: KeyedChanges) -> Iterator[Changed]:
+    """The changed rows group by group; the reader says which columns are wanted. No more than one group is in memory."""
+    for change in changes.slices:
+        if change.log:
+            yield from _noted(reader, change, changes.key)
+        else:
+            yield from _compared(reader, change, changes)
+
+
+def _compared(reader: FileSliceReader, change: SliceChange, changes: KeyedChanges) -> Iterator[Changed]:
+    """What differs between the states of a group before and after the commit."""
+    wide = reader.project(tuple(dict.fromkeys((*reader.schema.names, changes.key, changes.version))))
+    before, after = _rows(wide, change.before), _rows(wide, change.after)
+    gone, come = (
+        Identities(_whole(rows.column(changes.key)), _whole(rows.column(changes.version))) for rows in (before, after)
+    )
+    yield from _typed(reader, before, change_types(gone, come, _DELETE, _PREIMAGE))
+    yield from _typed(reader, after, change_types(come, gone, _INSERT, _POSTIMAGE))
+
+
+def _typed(reader: FileSliceReader, rows: pa.Table, types: pa.Array) -> Iterator[Changed]:
+    chosen = pc.indices_nonzero(pc.is_valid(types))
+    if len(chosen):
+        yield _batch(rows.select(list(reader.schema.names)).take(chosen)), types.take(chosen)
+
+
+def _noted(reader: FileSliceReader, change: SliceChange, key: str) -> Iterator[Changed]:
+    """The changes that the writer noted; rows that it left out come from the states before and after."""
+    assert isinstance(reader.codec, LoggingCodec)
+    constants = dict(zip(reader.layout.constants, change.slice.partition_values))
+    sides = ((change.before, ("d", "u"), _DELETE, _PREIMAGE), (change.after, ("i", "u"), _INSERT, _POSTIMAGE))
+    for logged in reader.codec.logged_changes(reader.storage, change.log, reader.schema):
+        for (slice_, operations, alone, image), noted in zip(sides, (logged.before, logged.after)):
+            chosen = pc.is_in(logged.operations, pa.array(operations))
+            types = pc.if_else(pc.equal(logged.operations.filter(chosen), "u"), image, alone)
+            if not len(types):
+                continue
+            if noted is not None:
+                yield _with_constants(noted.filter(chosen), constants, reader), types
+            else:
+                assert logged.keys is not None
+                yield _looked_up(reader, change, slice_, key, logged.keys.filter(chosen)), types
+
+
+def _looked_up(
+    reader: FileSliceReader, change: SliceChange, slice_: FileSlice | None, key: str, keys: pa.Array
+) -> pa.RecordBatch:
+    """The rows of a state that have these keys, in their order."""
+    rows = _rows(reader.project(tuple(dict.fromkeys((*reader.schema.names, key)))), slice_)
+    places = pc.index_in(keys, _whole(rows.column(key)))
+    if places.null_count:
+        why = f"it notes a change of {keys.filter(places.is_null())[0]!s}, which the table does not hold at that time"
+        raise CorruptFileError(reader.storage.url, change.log[0].path, why)
+    return _batch(rows.select(list(reader.schema.names)).take(places))
+
+
+def _rows(reader: FileSliceReader, slice_: FileSlice | None) -> pa.Table:
+    schema = pa.schema([field.with_nullable(True) for field in arrow_schema(reader.schema)])
+    return pa.Table.from_batches(() if slice_ is None else reader.open(slice_), schema).combine_chunks()
+
+
+def _with_constants(rows: pa.RecordBatch, constants: dict[str, object], reader: FileSliceReader) -> pa.RecordBatch:
+    for index, field in enumerate(reader.schema):
+        if field.name in constants:
+            column = pa.repeat(pa.scalar(constants[field.name], arrow_type(field.type)), rows.num_rows)
+            rows = rows.set_column(index, rows.schema.field(index), column)
+    return rows
+
+
+def _batch(rows: pa.Table) -> pa.RecordBatch:
+    batches = rows.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
