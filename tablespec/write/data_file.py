@@ -1,7 +1,7 @@
 """Rows written into Parquet files under names that nobody can see yet.
 
 Memory is bounded by the buffers: rows wait until those of their partition make a row group, or until all waiting rows together are
-too many; only then is the file of the partition begun. An open file takes up to some megabytes for the dictionaries of its columns.
+too many; only then is the file of the partition begun.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablespec.arrow.convert import relabelled
+from tablespec.arrow.dictionary import dictionary_columns
 from tablespec.arrow.schema import stored_field
 from tablespec.arrow.stats import file_stats
 from tablespec.formats.base import NewFile, WriteLayout
@@ -184,9 +185,9 @@ class FileWriter:
         """Write the rows that wait as a row group of the file of their place, which is begun where none is open."""
         waiting = self._waiting.pop(place)
         self._waiting_bytes -= waiting.size
-        file = self._open.pop(place, None) or self._new(place)
-        self._open[place] = file
         rows = pa.Table.from_batches(waiting.batches)
+        file = self._open.pop(place, None) or self._new(place, rows)
+        self._open[place] = file
         for path in self.layout.stats_leaves:
             if path not in file.with_nan and _has_nan(rows, path):
                 file.with_nan.add(path)
@@ -197,7 +198,7 @@ class FileWriter:
             # The one that was written to longest ago; more rows of its partition go to another file.
             self._close(next(iter(self._open)))
 
-    def _new(self, place: _Place) -> _OpenFile:
+    def _new(self, place: _Place, first: pa.Table) -> _OpenFile:
         name = str(uuid.uuid4())
         parts = (self.folder, self.layout.naming.folder(place.values), f"{name}.parquet")
         path = "/".join(part for part in parts if part)
@@ -205,8 +206,9 @@ class FileWriter:
         footers: list[pq.FileMetaData] = []
         writer = pq.ParquetWriter(
             sink,
-            pa.schema(_stored_fields(self.layout, place.extras)),
+            first.schema,
             compression="snappy",
+            use_dictionary=dictionary_columns(first),
             version="2.6",
             metadata_collector=footers,
             store_schema=False,

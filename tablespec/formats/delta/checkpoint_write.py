@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tablespec.arrow.dictionary import leaf_paths
 from tablespec.formats.delta.actions import Action, RemoveAction
 from tablespec.formats.delta.adds import ADD, TEXT_MAP, VECTOR, TableShape, from_actions, partition_column, vector_row
 from tablespec.formats.delta.checkpoint import add_batches, removes
@@ -242,7 +243,7 @@ def _parquet(head: list[dict[str, object]], adds: pa.StructArray, order: pa.Arra
         sink, schema, compression="zstd", version="2.6", use_dictionary=_repetitive(adds.type)
     ) as writer:
         writer.write_table(pa.Table.from_pylist([{"add": None, **row} for row in head], schema))
-        step = max(GROUP_ADDS, -(-len(adds) * _leaf_count(schema) // FOOTER_CHUNKS))
+        step = max(GROUP_ADDS, -(-len(adds) * sum(len(leaf_paths(field)) for field in schema) // FOOTER_CHUNKS))
         for start in range(0, len(adds), step):
             part = adds.take(order.slice(start, step))
             empty = [pa.nulls(len(part), kind) for kind in _TABLE_ACTIONS.values()]
@@ -258,24 +259,8 @@ def _repetitive(add: pa.StructType) -> list[str]:
         leaves += [f"add.partitionValues_parsed.{field.name}" for field in add.field("partitionValues_parsed").type]
     statistics = add.field("stats_parsed").type
     if statistics.get_field_index("nullCount") >= 0:
-        leaves += _leaf_paths(statistics.field("nullCount"), "add.stats_parsed")
+        leaves += leaf_paths(statistics.field("nullCount"), "add.stats_parsed.")
     return leaves
-
-
-def _leaf_paths(field: pa.Field, prefix: str) -> list[str]:
-    path = f"{prefix}.{field.name}"
-    if not pa.types.is_struct(field.type):
-        return [path]
-    return [leaf for member in field.type for leaf in _leaf_paths(member, path)]
-
-
-def _leaf_count(schema: pa.Schema) -> int:
-    def count(data_type: pa.DataType) -> int:
-        if pa.types.is_map(data_type):
-            return 2
-        return sum(count(member.type) for member in data_type) if pa.types.is_struct(data_type) else 1
-
-    return sum(count(field.type) for field in schema)
 
 
 def _point_at(storage: Storage, written: WrittenCheckpoint) -> None:

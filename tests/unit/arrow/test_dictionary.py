@@ -1,0 +1,57 @@
+"""Which columns get a dictionary."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tablespec.arrow.dictionary import dictionary_columns, leaf_paths
+
+ROWS = 100_000
+SHUFFLED = random.Random(7)
+
+
+def test_values_that_repeat_get_a_dictionary_and_others_do_not():
+    rows = pa.table(
+        {
+            "id": range(ROWS),
+            "code": [f"code-{number}" for number in range(ROWS)],
+            "color": ["red", "green"] * (ROWS // 2),
+            "runs": [number // 10 for number in range(ROWS)],
+            "many": [SHUFFLED.randrange(ROWS // 10) for _ in range(ROWS)],
+            "nearly": [SHUFFLED.randrange(ROWS) for _ in range(ROWS)],
+            "nothing": pa.nulls(ROWS, pa.string()),
+        }
+    )
+
+    assert dictionary_columns(rows) == ["color", "runs", "many", "nothing"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 100, 4096, 4097])
+def test_a_few_rows_are_judged_by_all_of_them(count):
+    rows = pa.table({"id": pa.array(range(count), pa.int64()), "one": pa.array([1] * count, pa.int64())})
+
+    assert dictionary_columns(rows) == (["one"] if count >= 4 else ["id", "one"] if not count else [])
+
+
+def test_leaves_are_spelled_as_parquet_spells_them():
+    item = pa.struct({"a": pa.int64(), "b": pa.list_(pa.struct({"c": pa.string()}))})
+    fields = {"x": pa.int32(), "s": item, "m": pa.map_(pa.string(), item), "l": pa.list_(pa.list_(pa.date32()))}
+    schema = pa.schema(fields)
+    file = io.BytesIO()
+    pq.write_table(schema.empty_table(), file)
+
+    found = [path for field in schema for path in leaf_paths(field)]
+
+    columns = pq.ParquetFile(file).schema
+    assert found == [columns.column(index).path for index in range(len(columns))]
+
+
+def test_columns_within_others_get_one():
+    rows = pa.table({"s": pa.array([{"a": number, "b": [number]} for number in range(100)])})
+
+    assert dictionary_columns(rows) == ["s.a", "s.b.list.element"]
