@@ -58,8 +58,15 @@ def aligned(left: Datum, right: Datum) -> tuple[Datum, Datum]:
     if types[0] == types[1]:
         return left, right
     common = _common_type(*types)
+    return _as(left, common), _as(right, common)
+
+
+def _as(values: Datum, wanted: pa.DataType) -> Datum:
+    if pa.types.is_floating(wanted) and pa.types.is_decimal(values.type):
+        # Text is read as the nearest double; Arrow's own way from decimals is off by a bit at times.
+        values = pc.cast(values, pa.string())
     # Long integers round to the nearest double, as Spark's do.
-    return pc.cast(left, common, safe=False), pc.cast(right, common, safe=False)
+    return pc.cast(values, wanted, safe=False)
 
 
 def _common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:

@@ -18,7 +18,10 @@ from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.model.schema import Field, Schema, StructType
 from tablespec.storage.store import Storage
 
-BATCH_ROWS = 65_536
+# A batch has so many rows, or fewer where they would take more bytes than this as they lie in the file.
+BATCH_ROWS = 131_072
+BATCH_BYTES = 4 << 20
+LEAST_ROWS = 1_024
 
 
 @attrs.frozen
@@ -42,14 +45,14 @@ def read_positioned(
     schema: Schema,
     find: Finder,
     predicate: Predicate = TRUE,
-    batch_rows: int = BATCH_ROWS,
+    batch_rows: int | None = None,
     positions: BitMap64 | None = None,
 ) -> Iterator[PositionedBatch]:
     """The columns of `schema` from every row group that may hold a match of `predicate`; all rows of such a row group come.
 
     Where `positions` are given, row groups without any of them are left out.
     """
-    top = [file.schema_arrow.field(index) for index in range(len(file.schema_arrow))]
+    top = list(file.schema_arrow)
     found = [find(field, top) for field in schema]
     names = [top[index].name for index in found if index is not None]
     # A name with dots in it selects a leaf of another column too, which does no harm.
@@ -60,16 +63,24 @@ def read_positioned(
         if positions is not None and not positions.range_cardinality(start, start + rows):
             continue
         if not names:
-            yield from _without_columns(schema, start, rows, batch_rows)
+            yield from _without_columns(schema, start, rows, batch_rows or BATCH_ROWS)
             continue
         position = start
-        for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], columns=selected):
+        size = batch_rows or _rows_at_once(file.metadata.row_group(group), set(selected))
+        for batch in file.iter_batches(batch_size=size, row_groups=[group], columns=selected, use_threads=False):
             yield PositionedBatch(position, _assemble(batch, schema, find, wanted))
             position += batch.num_rows
 
 
+def _rows_at_once(group: pq.RowGroupMetaData, columns: set[str]) -> int:
+    chunks = (group.column(index) for index in range(group.num_columns))
+    size = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns)
+    rows: int = group.num_rows * BATCH_BYTES // max(size, 1)
+    return max(LEAST_ROWS, min(BATCH_ROWS, rows))
+
+
 def _assemble(batch: pa.RecordBatch, schema: Schema, find: Finder, wanted: pa.Schema) -> pa.RecordBatch:
-    candidates = [batch.schema.field(index) for index in range(len(batch.schema))]
+    candidates = list(batch.schema)
     columns = []
     for field in schema:
         index = find(field, candidates)
@@ -141,7 +152,7 @@ def group_bounds(file: pq.ParquetFile, schema: Schema, find: Finder, path: tuple
 def _leaf(
     file: pq.ParquetFile, schema: Schema, find: Finder, path: tuple[str, ...]
 ) -> tuple[int, Field, pa.DataType] | None:
-    candidates = [file.schema_arrow.field(index) for index in range(len(file.schema_arrow))]
+    candidates = list(file.schema_arrow)
     fields, stored = schema.fields, list[str]()
     for name in path:
         found = [field for field in fields if field.name == name]

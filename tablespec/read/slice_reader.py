@@ -189,7 +189,9 @@ class FileSliceReader:
         find: Finder = _by_id_or_name if self.layout.by_field_id else by_stored_name
         try:
             with open_parquet(self.storage, base.path) as file:
-                yield from read_positioned(file, needed, find, pushed, positions=positions)
+                # Where the log has statistics of a file, they have told what the footer of a single row group could tell.
+                told = base.rows is not None and file.metadata.num_row_groups == 1
+                yield from read_positioned(file, needed, find, TRUE if told else pushed, positions=positions)
         except FileNotFoundError as error:
             raise DataFileMissingError(self.storage.url, base.path) from error
         except (pa.ArrowInvalid, OSError) as error:

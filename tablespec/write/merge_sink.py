@@ -233,7 +233,7 @@ def _alike(page: pa.RecordBatch) -> Iterator[tuple[RowOp, int, pa.Array | None]]
     lacking = [name for name in (OP, CASE, ROW) if page.schema.get_field_index(name) < 0]
     if lacking:
         raise InvalidPageError(f"a page has the column {lacking[0]}")
-    kinds = pa.table({OP: page.column(OP), CASE: page.column(CASE)}).group_by([OP, CASE]).aggregate([]).to_pylist()
+    kinds = _kinds(page)
     unknown = [kind[OP] for kind in kinds if kind[OP] not in list(RowOp)]
     if unknown:
         raise InvalidPageError(
@@ -245,6 +245,14 @@ def _alike(page: pa.RecordBatch) -> Iterator[tuple[RowOp, int, pa.Array | None]]
             of_case = pc.is_null(page.column(CASE)) if kind[CASE] is None else pc.equal(page.column(CASE), kind[CASE])
             same = pc.fill_null(pc.and_(pc.equal(page.column(OP), kind[OP]), of_case), False)
         yield RowOp(kind[OP]), kind[CASE] or 0, same
+
+
+def _kinds(page: pa.RecordBatch) -> list[dict[str, int]]:
+    ops, cases = (pc.unique(page.column(name)).to_pylist() for name in (OP, CASE))
+    if len(ops) < 2 or len(cases) < 2:
+        return [{OP: op, CASE: case} for op in ops for case in cases]
+    kinds: list[dict[str, int]] = pa.table(page.select([OP, CASE])).group_by([OP, CASE]).aggregate([]).to_pylist()
+    return kinds
 
 
 def _columns(rows: pa.RecordBatch, schema: Schema, wanted: set[str] | None = None) -> pa.RecordBatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -14,7 +15,7 @@ from tablespec.arrow.schema import arrow_schema
 from tablespec.errors import UnsupportedOperatorError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import Predicate
-from tablespec.model.schema import DOUBLE, INTEGER, STRING, Field, Schema, StructType
+from tablespec.model.schema import DOUBLE, INTEGER, STRING, DecimalType, Field, Schema, StructType
 from tests.unit.expr.random_predicates import SCHEMA, Row, predicates, rows, truth
 
 FACTS = Schema((Field(name="x", type=DOUBLE), Field(name="y", type=DOUBLE), Field(name="s", type=STRING)))
@@ -32,6 +33,15 @@ def test_every_row_gets_the_truth_value_that_sql_gives_it(predicate: Predicate, 
     outcome = evaluate(bind(predicate, SCHEMA), given_rows)
 
     assert outcome.to_pylist() == [truth(predicate, row) for row in data]
+
+
+@pytest.mark.parametrize("type_", [DecimalType(5, 2), DecimalType(18, 6), DecimalType(38, 38)], ids=str)
+@pytest.mark.parametrize("text", ["0.1", "-0.29", "0.57"])
+def test_a_decimal_equals_the_double_that_is_nearest_to_it(type_, text):
+    schema = Schema((Field(name="x", type=DOUBLE), Field(name="d", type=type_)))
+    row = pa.RecordBatch.from_pylist([{"x": float(text), "d": Decimal(text)}], schema=arrow_schema(schema))
+
+    assert evaluate(bind("x = d", schema), row).to_pylist() == [True]
 
 
 @settings(max_examples=50, deadline=None)

@@ -77,6 +77,19 @@ def test_every_row_comes_once_with_its_position(batch_rows):
     assert all(len(rows_) <= batch_rows for _, rows_ in pieces)
 
 
+def test_wide_rows_come_a_few_at_a_time():
+    notes = [f"{number:08d}" * 512 for number in range(4096)]
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": range(4096), "note": notes}), sink, use_dictionary=False)
+    file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
+
+    def sizes(schema: Schema) -> list[int]:
+        return [piece.batch.num_rows for piece in read_positioned(file, schema, by_stored_name)]
+
+    assert sizes(columns(("id", LONG))) == [4096]
+    assert sizes(columns(("id", LONG), ("note", STRING))) == [1024] * 4
+
+
 def test_positions_count_the_rows_of_row_groups_that_are_left_out():
     file = file_of(pa.table({"id": list(range(10))}))
 
