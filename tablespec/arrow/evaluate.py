@@ -79,11 +79,12 @@ def _common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 def listed(values: Datum, constants: Datum) -> Datum:
     """Whether each value is one of the constants; false for nulls."""
-    if pa.types.is_floating(values.type):
-        # Sets are looked up by bits, and the two zeros have different ones; adding 0.0 makes -0.0 the other.
-        zero = pa.scalar(0.0, values.type)
-        values, constants = pc.add(values, zero), pc.add(constants, zero)
-    return pc.is_in(values, value_set=constants)
+    return pc.is_in(one_zero(values), value_set=one_zero(constants))
+
+
+def one_zero(values: Datum) -> Datum:
+    """The values with -0.0 as 0.0: the two are equal, but sets and joins look values up by bits."""
+    return pc.add(values, pa.scalar(0.0, values.type)) if pa.types.is_floating(values.type) else values
 
 
 def text_test(test: TextTest, values: Datum, text: str) -> Datum:
@@ -145,9 +146,9 @@ def _operands(left: Operand, right: Operand, batch: pa.RecordBatch | pa.Table) -
 def _compare(op: Op, left: Datum, right: Datum) -> Datum:
     match op:
         case Op.EQ:
-            return _equal(left, right)
+            return equal(left, right)
         case Op.NE:
-            return pc.invert(_equal(left, right))
+            return pc.invert(equal(left, right))
         case Op.LT:
             return _less(left, right)
         case Op.GE:
@@ -158,16 +159,17 @@ def _compare(op: Op, left: Datum, right: Datum) -> Datum:
             return pc.invert(_less(right, left))
         case Op.NULL_SAFE_EQ:
             both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-            return pc.or_(pc.fill_null(_equal(left, right), False), both_null)
+            return pc.or_(pc.fill_null(equal(left, right), False), both_null)
         case _:
             assert_never(op)
 
 
-def _equal(left: Datum, right: Datum) -> Datum:
-    equal = pc.equal(left, right)
+def equal(left: Datum, right: Datum) -> Datum:
+    """Whether values are equal, as SQL has it: NaN equals NaN, and null gives null."""
+    same = pc.equal(left, right)
     if not pa.types.is_floating(left.type):
-        return equal
-    return pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+        return same
+    return pc.or_(same, pc.and_(pc.is_nan(left), pc.is_nan(right)))
 
 
 def _less(left: Datum, right: Datum) -> Datum:

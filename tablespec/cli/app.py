@@ -23,6 +23,7 @@ from tablespec.cli.facts import (
     when,
 )
 from tablespec.cli.fsck import check_files, check_log
+from tablespec.cli.maintain import checkpoint, cluster, compact, expire_log, restore, skips, vacuum
 from tablespec.cli.options import AsJson, At, Columns, Limit, StorageOption, Url, Where, names, table_at
 from tablespec.cli.screen import complain, facts_text, json_document, progress, write
 from tablespec.errors import TableSpecError, TableSpecWarning
@@ -63,7 +64,7 @@ def run(arguments: Sequence[str]) -> int:
 
 @app.callback(invoke_without_command=True)
 def version(*, version: Annotated[bool, typer.Option("--version", help="Say which release this is.")] = False) -> None:
-    """Look at Delta Lake and Apache Hudi tables, and change their rows."""
+    """Look at Delta Lake and Apache Hudi tables, change their rows, and look after their files."""
     if version:
         write(f"tablespec {__version__}\n")
         raise typer.Exit
@@ -179,3 +180,10 @@ app.command()(update)
 app.command("replace-where")(replace_where)
 app.command()(changes)
 app.command("sql")(run_sql)
+app.command()(compact)
+app.command()(cluster)
+app.command()(vacuum)
+app.command("expire-log")(expire_log)
+app.command()(restore)
+app.command()(checkpoint)
+app.command()(skips)

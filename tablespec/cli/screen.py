@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Timer
 
+import attrs
 import typer
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -71,14 +72,31 @@ def table_text(headers: Sequence[str], rows: Sequence[Sequence[Json]], *, number
     return _wrapped(texts, right) if sys.stdout.isatty() else _aligned(texts, right)
 
 
+@attrs.frozen(eq=False)
+class Bar:
+    """A progress bar, to be called after each step; without a screen nothing is shown."""
+
+    screen: Progress | None = None
+    task: TaskID = TaskID(0)
+
+    def __call__(self) -> None:
+        if self.screen is not None:
+            self.screen.advance(self.task)
+
+    def expect(self, steps: int) -> None:
+        """Tell that there are so many steps from here on."""
+        if self.screen is not None:
+            self.screen.reset(self.task, start=False, total=steps)
+
+
 @contextmanager
-def progress(label: str, total: int | None = None) -> Iterator[Advance]:
+def progress(label: str, total: int | None = None) -> Iterator[Bar]:
     """A bar on standard error while the block runs, once that takes longer than a second; never in a pipe.
 
-    Gives the function to call for each of the `total` steps.
+    It is to be called for each of the `total` steps.
     """
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
-        yield _nothing
+        yield Bar()
         return
     columns = (
         SpinnerColumn(),
@@ -92,15 +110,11 @@ def progress(label: str, total: int | None = None) -> Iterator[Advance]:
     timer = Timer(1, bar.start)
     timer.start()
     try:
-        yield lambda: bar.advance(task)
+        yield Bar(bar, task)
     finally:
         timer.cancel()
         timer.join()
         bar.stop()
-
-
-def _nothing() -> None:
-    """Stands in for a bar that is not shown."""
 
 
 def _wrapped(texts: Sequence[Sequence[str]], right: Sequence[bool]) -> str:

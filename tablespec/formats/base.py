@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.verdict import Verdict
 from tablespec.model.change import CommitChanges, FreshSlice
-from tablespec.model.file import FileSlice, LogFile
+from tablespec.model.file import FileSlice, LogFile, Returned
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
 from tablespec.model.stats import FileStats
@@ -424,4 +424,13 @@ class RecordsTransactions(Protocol):
 
     def transaction(self, state: TableState, application: str) -> int | None:
         """The number that an application recorded last."""
+        ...
+
+
+@runtime_checkable
+class RemembersReturns(Protocol):
+    """A table that remembers which rows restores brought back, until they are moved to other files."""
+
+    def returned(self, files: Sequence[LiveFile]) -> Mapping[str, tuple[Returned, ...]]:
+        """Which rows came back at which versions, by the paths of their files as logged; files without any are left out."""
         ...

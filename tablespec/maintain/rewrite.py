@@ -42,6 +42,7 @@ from tablespec.read.slice_reader import FileSliceReader
 from tablespec.storage.store import Storage
 from tablespec.txn.transaction import Retries, new_operation_id
 from tablespec.write.append import commit_files, discard
+from tablespec.write.copy_on_write import with_returned
 from tablespec.write.execution import Running
 from tablespec.write.runner import Runner
 
@@ -174,7 +175,7 @@ def begin(format_: TableFormat, operation: str, where: Filters, *, whole_partiti
         operation=operation,
         predicate=predicate,
         target=moving,
-        files=tuple(_with_versions(target, files) if moving.write.row_id_column else files),
+        files=tuple(with_returned(target, _with_versions(target, files)) if moving.write.row_id_column else files),
         skips=skips,
         now=now,
     )

@@ -15,12 +15,20 @@ class FileGroupId:
     id: str
 
 
+@attrs.frozen
+class Returned:
+    """Rows of a base file that a restore brought back at a version: those at the positions, a serialized bitmap, or all."""
+
+    version: int
+    positions: bytes | None = None
+
+
 @attrs.frozen(kw_only=True)
 class BaseFile:
     """A Parquet file with the records of a slice.
 
     `path` is relative to the table, or an absolute URL where the log says so; `logged_as` is how the log spells it.
-    `rows` counts physical rows, deleted ones included.
+    `rows` counts physical rows, deleted ones included. `returned` is told only to whoever moves the rows to another file.
     """
 
     path: str
@@ -30,6 +38,7 @@ class BaseFile:
     modified: int = 0
     base_row_id: int | None = None
     row_commit_version: int | None = None
+    returned: tuple[Returned, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

@@ -267,9 +267,20 @@ class _Made:
                 return pc.coalesce(self.piece.batch.column(field.name), fresh)
             case row.ROW_COMMIT_VERSION:
                 version = pa.scalar(self.base.row_commit_version, pa.int64())
-                return pc.coalesce(self.piece.batch.column(field.name), version)
+                return self._as_returned(pc.coalesce(self.piece.batch.column(field.name), version))
             case _:
                 return self.piece.batch.column(field.name)
+
+    def _as_returned(self, versions: pa.Array) -> pa.Array:
+        """The commit versions, with the later ones of rows that came back."""
+        for one in () if self.base is None else self.base.returned:
+            later = pc.max_element_wise(versions, pa.scalar(one.version, pa.int64()))
+            if one.positions is None:
+                versions = later
+            else:
+                back = pa.array(BitMap64.deserialize(one.positions), pa.int64())
+                versions = pc.if_else(pc.is_in(self._positions(), back), later, versions)
+        return versions
 
     def _positions(self) -> pa.Array:
         start = self.piece.start

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from tablespec.formats.base import SliceCodec
-from tablespec.model.file import FileSlice
+from tablespec.formats.base import LiveFile, RemembersReturns, SliceCodec, TableFormat
+from tablespec.model.file import FileSlice, Returned
 from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
 from tablespec.storage.store import Storage
 from tablespec.write.change_target import ChangeTarget
@@ -37,6 +37,20 @@ class RewriteTask:
     target: ChangeTarget
     slice: FileSlice
     deleted: bytes
+
+
+def with_returned(format_: TableFormat, files: Sequence[LiveFile]) -> list[LiveFile]:
+    """The files, each told which of its rows a restore brought back: rows that move take the version of their return along."""
+    back = format_.returned(files) if isinstance(format_, RemembersReturns) else {}
+    return [_with_returned(file, back) for file in files]
+
+
+def _with_returned(file: LiveFile, back: Mapping[str, tuple[Returned, ...]]) -> LiveFile:
+    base = file.slice.base
+    if base is None or base.logged_as not in back:
+        return file
+    base = attrs.evolve(base, returned=back[base.logged_as])
+    return attrs.evolve(file, slice=attrs.evolve(file.slice, base=base))
 
 
 def rewrite(task: RewriteTask) -> tuple[Fragment, ...]:

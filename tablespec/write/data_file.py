@@ -68,9 +68,9 @@ def by_partition(
         if batch.num_rows:
             yield (), batch
         return
-    keys = batch.select(list(columns))
+    keys = pa.RecordBatch.from_arrays([_by_bits(batch.column(name)) for name in columns], names=list(columns))
     if len(_run_starts(keys)) == 1:
-        yield _first(keys), batch
+        yield _first(batch.select(list(columns))), batch
         return
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in columns])
     runs = _run_starts(keys.take(order))
@@ -80,9 +80,17 @@ def by_partition(
         yield _first(rows.select(list(columns))), rows
 
 
+def _by_bits(values: pa.Array) -> pa.Array:
+    """Values to group by. The two zeros are equal, and still partitions of their own: each is read back as it was written."""
+    if not pa.types.is_floating(values.type):
+        return values
+    # Every NaN is the same partition, though their bits may differ.
+    alike = pc.if_else(pc.is_nan(values), pa.scalar(math.nan, values.type), values)
+    return alike.view(pa.int64() if pa.types.is_float64(values.type) else pa.int32())
+
+
 def _first(keys: pa.RecordBatch) -> tuple[object, ...]:
     values = (column[0].as_py() for column in keys.columns)
-    # Every NaN is the same partition, though no two of them are equal.
     return tuple(math.nan if value != value else value for value in values)
 
 
@@ -98,7 +106,8 @@ def _run_starts(keys: pa.RecordBatch) -> list[int]:
 class _Place:
     """Which file a row goes to: one for each partition, file group and set of columns."""
 
-    values: tuple[object, ...]
+    # Compared by their texts, in which the two zeros differ and NaN is the same as NaN.
+    values: tuple[object, ...] = attrs.field(eq=repr)
     group: str
     extras: tuple[str, ...]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from tablespec.arrow.evaluate import matching
+from tablespec.arrow.evaluate import equal, matching, one_zero
 from tablespec.arrow.evaluate_value import evaluate_value
 from tablespec.arrow.schema import arrow_type, schema_of
 from tablespec.arrow.stream import ArrowStream, record_batches
@@ -151,7 +151,7 @@ def _of_partition(task: MergeTask, slice_: FileSlice) -> pa.Table:
     for index, (column, _) in enumerate(task.merge.keys):
         if column in values:
             keys = source.column(_key(index))
-            source = source.filter(pc.equal(keys, pa.scalar(values[column], keys.type)))
+            source = source.filter(pc.fill_null(equal(keys, pa.scalar(values[column], keys.type)), False))
     return source
 
 
@@ -227,7 +227,7 @@ def _partners(task: MergeTask, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Arra
     if not keys:
         left = [row for row in range(batch.num_rows) for _ in range(task.source.num_rows)]
         return pa.array(left, pa.int64()), pa.array(list(range(task.source.num_rows)) * batch.num_rows, pa.int64())
-    mine = pa.table({f"k{index}": batch.column(key) for index, (key, _) in enumerate(keys)})
+    mine = pa.table({f"k{index}": one_zero(batch.column(key)) for index, (key, _) in enumerate(keys)})
     theirs = pa.table({f"k{index}": task.source.column(_key(index)) for index in range(len(keys))})
     mine = mine.append_column("l", pa.arange(0, mine.num_rows))
     theirs = theirs.append_column("r", pa.arange(0, theirs.num_rows))
@@ -238,13 +238,11 @@ def _partners(task: MergeTask, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Arra
 def _looked_up(task: MergeTask, batch: pa.RecordBatch, telling: int) -> tuple[pa.Array, pa.Array]:
     """The pairs by the one key that alone tells the rows of the source apart; the other keys are compared after."""
     values = task.source.column(_key(telling)).combine_chunks()
-    found = pc.index_in(batch.column(task.merge.keys[telling][0]), value_set=values, skip_nulls=True)
+    found = pc.index_in(one_zero(batch.column(task.merge.keys[telling][0])), value_set=values, skip_nulls=True)
     left, right = pc.indices_nonzero(pc.is_valid(found)).cast(pa.int64()), found.drop_null().cast(pa.int64())
     for index, (column, _) in enumerate(task.merge.keys):
         if index != telling:
-            same = pc.equal(
-                batch.column(column).take(left), task.source.column(_key(index)).combine_chunks().take(right)
-            )
+            same = equal(batch.column(column).take(left), task.source.column(_key(index)).combine_chunks().take(right))
             same = pc.fill_null(same, False)
             left, right = left.filter(same), right.filter(same)
     return left, right
@@ -286,7 +284,7 @@ def _with_keys(source: pa.Table, merge_plan: MergePlan, table: Schema) -> pa.Tab
     source = source.append_column(_NUMBER, pa.arange(0, source.num_rows))
     for index, (target_column, source_column) in enumerate(merge_plan.keys):
         field = table.field(target_column)
-        keys = _key_values(source.column(source_column).combine_chunks(), field)
+        keys = one_zero(_key_values(source.column(source_column).combine_chunks(), field))
         source = source.append_column(_key(index), keys)
     return source
 

@@ -208,9 +208,11 @@ def _key_filter(column: str, keys: pa.ChunkedArray) -> Predicate:
         ends = pc.min_max(distinct).as_py()
     except pa.ArrowNotImplementedError:
         return TRUE
-    if ends["max"] != ends["max"]:
-        return TRUE
-    return And((Compare(Op.GE, named, Literal(ends["min"])), Compare(Op.LE, named, Literal(ends["max"]))))
+    least = Compare(Op.GE, named, Literal(ends["min"]))
+    if pa.types.is_floating(distinct.type) and pc.any(pc.is_nan(distinct)).as_py():
+        # NaN is above every number, and the ends leave it out.
+        return least
+    return And((least, Compare(Op.LE, named, Literal(ends["max"]))))
 
 
 def _bound(clause: Clause, table: Schema, source: Schema, both: Schema) -> BoundClause:

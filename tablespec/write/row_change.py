@@ -33,7 +33,7 @@ from tablespec.write.change_file import DeletedRows, slice_of
 from tablespec.write.change_file import record as write_record
 from tablespec.write.change_target import ChangeTarget, RowOp
 from tablespec.write.check import constraints
-from tablespec.write.copy_on_write import RewriteTask, rewrite
+from tablespec.write.copy_on_write import RewriteTask, rewrite, with_returned
 from tablespec.write.execution import Execution, Running, Strategy
 from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, joined
 from tablespec.write.page_source import UpdatablePageSource
@@ -273,9 +273,10 @@ def _logged_path(file: LiveFile) -> str:
 def _rewritten(handle: ChangeHandle, leaving: _Leaving, runner: Runner) -> tuple[Fragment, ...]:
     if handle.strategy is not Strategy.COPY_ON_WRITE:
         return ()
+    files = with_returned(handle.format, [file for file, _ in leaving.partly])
     tasks = [
         RewriteTask(target=handle.target, slice=file.slice, deleted=positions.serialize())
-        for file, positions in leaving.partly
+        for file, (_, positions) in zip(files, leaving.partly)
     ]
     return run_all(handle, rewrite, tasks, runner)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablespec.arrow.evaluate import one_zero
 from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import NoRecordKeyError
 from tablespec.expr.nodes import Column, Compare, IsNull, Op, Or, Predicate, all_of
@@ -50,6 +51,9 @@ def _newer(ordering: str | None) -> Predicate | None:
 def _newest(rows: pa.Table, key: tuple[str, ...], ordering: str | None) -> pa.Table:
     """The row of each key that counts."""
     numbered = rows.append_column("_number", pa.arange(0, rows.num_rows))
+    for name in key:
+        index = numbered.schema.get_field_index(name)
+        numbered = numbered.set_column(index, name, one_zero(numbered.column(name)))
     if ordering is not None:
         by = [(ordering, "ascending"), ("_number", "ascending")]
         numbered = numbered.take(pc.sort_indices(numbered, sort_keys=by, null_placement="at_start"))

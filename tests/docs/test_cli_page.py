@@ -21,6 +21,8 @@ ARGUMENTS = {
     "delete": ["--where", "id = 1"],
     "update": ["--set", "id=2", "--where", "id = 1"],
     "replace-where": ["--where", "id = 1", "--data-columns", "--data", "new.csv"],
+    "cluster": ["--by", "id"],
+    "restore": ["--at", "0"],
     "sql": ["DELETE FROM trips WHERE id = 1"],
 }
 

@@ -23,7 +23,8 @@ from tablespec.formats.delta.mapping import MAX_COLUMN_ID, keeping_names, mapped
 from tablespec.formats.delta.partition_values import format_value, to_uri
 from tablespec.formats.delta.properties import check_change, check_properties, needed_features, used_by_schema
 from tablespec.formats.delta.protocol import DEFAULT_PROTOCOL, check_writable, require_upgrade_allowed, upgraded
-from tablespec.formats.delta.row_change import addition, removal
+from tablespec.formats.delta.returned import returning
+from tablespec.formats.delta.row_change import addition, decode_add, removal
 from tablespec.formats.delta.row_tracking import DOMAIN as MARK_DOMAIN
 from tablespec.formats.delta.row_tracking import (
     all_numbered,
@@ -109,8 +110,12 @@ def _file_lines(change: Change, state: DeltaState, shape: TableShape, now: int) 
     lines = []
     for origin in (*change.removes, *(old for old, _ in change.revised)):
         lines.append(Line(remove=removal(origin, now, data_change=change.data_change)))
-    for origin in (*change.restored, *(new for _, new in change.revised)):
+    for origin in (new for _, new in change.revised):
         lines.append(Line(add=addition(origin, data_change=change.data_change)))
+    gone = {add.path: add for add in map(decode_add, change.removes)} if change.restored else {}
+    for origin in change.restored:
+        add = addition(origin, data_change=change.data_change)
+        lines.append(Line(add=returning(add, gone.get(add.path), version) if is_tracked(state) else add))
     # Where no mark is kept, the files that go may be the only ones that show how far the ids have come.
     unmarked = bool(change.removes) and MARK_DOMAIN not in state.reconciled.domains
     if is_tracked(state) and (change.adds or unmarked):

@@ -10,6 +10,8 @@ from tablespec.expr.nodes import Predicate
 from tablespec.formats.delta.actions import AddAction, DeletionVectorAction, Line, file_key
 from tablespec.formats.delta.adds import TableShape, from_actions, judged
 from tablespec.formats.delta.deletion_vector import locate
+from tablespec.formats.delta.history import operation_id
+from tablespec.formats.delta.returned import returned_at
 from tablespec.model.change import AllRows, FreshRows, FreshSlice, NewerRows, ReturnedRows
 
 _Partition = tuple[tuple[str, str | None], ...]
@@ -39,7 +41,7 @@ def fresh_adds(commits: Iterable[Sequence[Line]], after: int, table: str) -> lis
 class _File:
     """What the commits so far did to one file: `add` is None when it is gone, `start` the rows deleted to begin with.
 
-    Rows that came back have old versions. Where they moved to other files, all rows of those count.
+    Rows that came back have old versions. Where they moved to other files with these (`of_returned`), all rows of those count.
     """
 
     add: AddAction | None
@@ -68,7 +70,7 @@ class _File:
 
 @attrs.frozen
 class _Sources:
-    """The partitions of files that go with new rows in them, and of those that go with rows that came back."""
+    """The partitions of files that go with new rows in them, and of those that go with rows that came back and keep old versions."""
 
     fresh: frozenset[_Partition]
     returned: frozenset[_Partition]
@@ -77,7 +79,7 @@ class _Sources:
 def _apply(lines: Sequence[Line], files: dict[str, _File], after: int) -> None:
     removes = {file_key(line.remove.path, None): line.remove for line in lines if line.remove is not None}
     adds = {file_key(line.add.path, None): line.add for line in lines if line.add is not None}
-    sources = _sources([files[path] for path in removes if path in files and path not in adds], after)
+    sources = _sources([files[path] for path in removes if path in files and path not in adds], lines, after)
     for path, remove in removes.items():
         seen = files.get(path) or _File(None, is_new=False, start=remove.deletion_vector)
         files[path] = attrs.evolve(seen, add=None)
@@ -93,11 +95,14 @@ def _apply(lines: Sequence[Line], files: dict[str, _File], after: int) -> None:
         files[path] = _File(add, is_new, start, of_returned=partition in sources.returned)
 
 
-def _sources(files: Iterable[_File], after: int) -> _Sources:
+def _sources(files: Iterable[_File], lines: Sequence[Line], after: int) -> _Sources:
     live = [(file.add, file.fresh(file.add, after, "")) for file in files if file.add is not None]
+    # Whoever moves rows with tablespec gives those that came back the version of their return, where a tag tells it.
+    ours = bool(operation_id(lines))
+    returned = [add for add, rows in live if isinstance(rows, AllRows | ReturnedRows)]
     return _Sources(
         frozenset(_partition(add) for add, rows in live if rows is not None),
-        frozenset(_partition(add) for add, rows in live if isinstance(rows, AllRows | ReturnedRows)),
+        frozenset(_partition(add) for add in returned if not (ours and returned_at(add))),
     )
 
 

@@ -25,6 +25,11 @@ VECTOR_FOLDER = "dv"
 _ADD = msgspec.json.Decoder(AddAction)
 
 
+def decode_add(origin: bytes) -> AddAction:
+    """The add action that an origin is."""
+    return _ADD.decode(origin)
+
+
 def live_files(state: DeltaState, predicate: Predicate) -> Sequence[LiveFile]:
     """The live files that may match, with their add actions as origins, in path order."""
     return state.told(lambda state: _live_files(state, predicate))
@@ -75,14 +80,14 @@ def revise(state: DeltaState, deleted: Sequence[tuple[bytes, BitMap64]]) -> list
         )
         chunks.append(framed)
         offset += len(framed)
-        revised.append((origin, msgspec.json.encode(_with_vector(_ADD.decode(origin), vector))))
+        revised.append((origin, msgspec.json.encode(_with_vector(decode_add(origin), vector))))
     state.storage.put(f"{VECTOR_FOLDER}/deletion_vector_{identity}.bin", b"".join(chunks))
     return revised
 
 
 def removal(origin: bytes, now: int, *, data_change: bool) -> RemoveAction:
     """The remove of a file, with all that its add said."""
-    add = _ADD.decode(origin)
+    add = decode_add(origin)
     return RemoveAction(
         path=add.path,
         deletion_timestamp=now,
@@ -99,7 +104,7 @@ def removal(origin: bytes, now: int, *, data_change: bool) -> RemoveAction:
 
 def addition(origin: bytes, *, data_change: bool) -> AddAction:
     """The add of a file that stays with other deleted rows."""
-    return msgspec.structs.replace(_ADD.decode(origin), data_change=data_change)
+    return msgspec.structs.replace(decode_add(origin), data_change=data_change)
 
 
 def _with_vector(add: AddAction, vector: DeletionVectorAction) -> AddAction:

@@ -325,3 +325,109 @@ def append_wide(table, number):
 def commit_lines(folder, version):
     path = folder / "_delta_log" / f"{version:020d}.json"
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+# --- rows that came back and were moved since ---
+
+
+def moves():
+    """What may move rows to other files without changing them."""
+    return {
+        "not moved": lambda table: None,
+        "compacted": lambda table: table.compact(max_deleted_fraction=0),
+        "clustered": lambda table: table.cluster(["id"]),
+        "rewritten": lambda table: table.delete("id in (5, 6)", strategy=Strategy.COPY_ON_WRITE),
+        "compacted twice": lambda table: (table.compact(), table.cluster(["id"])),
+        "checkpointed": lambda table: (table.checkpoint(), table.compact()),
+    }
+
+
+@pytest.fixture(params=moves().values(), ids=moves())
+def move(request):
+    return request.param
+
+
+def history_with_moves(folder):
+    """Rows 1 to 6 of one day at version 1, of which 1 goes at 2, 2 changes at 3, and day 2 goes at 4."""
+    table = new_table(folder)
+    append(table, *((id_, "sf", 1) for id_ in range(1, 7)), (7, "ny", 2))
+    table.delete("id = 1")
+    table.update({"city": "'la'"}, "id = 2")
+    table.delete("day = 2")
+    return table
+
+
+def ids(scan):
+    return sorted(row["id"] for row in scan.to_table().to_pylist() if row["id"] not in (5, 6))
+
+
+def test_only_rows_that_came_back_are_new_after_the_restore(tmp_path, move):
+    table = history_with_moves(tmp_path)
+    restored = table.restore(1).instant.version
+
+    move(table)
+
+    # Row 1 was gone, row 2 was changed back, row 7 came back with its file.
+    assert ids(table.incremental(restored - 1)) == [1, 2, 7]
+    assert ids(table.incremental(restored)) == []
+    assert ids(table.incremental(0)) == [1, 2, 3, 4, 7]
+
+
+def test_rows_that_came_back_at_different_times_keep_them_apart(tmp_path, move):
+    table = history_with_moves(tmp_path)
+    first = table.restore(1).instant.version
+    table.delete("id = 3")
+    second = table.restore(first).instant.version
+
+    move(table)
+
+    # Row 3 was there all along to one who saw neither its going nor its coming.
+    assert set(ids(table.incremental(first - 1))) - {3} == {1, 2, 7}
+    assert ids(table.incremental(second - 1)) == [3]
+    assert ids(table.incremental(second)) == []
+
+
+def test_a_later_restore_to_an_older_version_forgets_no_return(tmp_path, move):
+    table = history_with_moves(tmp_path)
+    first = table.restore(1).instant.version
+    table.delete("id = 3")
+    second = table.restore(1).instant.version
+
+    move(table)
+
+    assert set(ids(table.incremental(first - 1))) - {3} == {1, 2, 7}
+    assert ids(table.incremental(second - 1)) == [3]
+
+
+def test_rows_that_came_back_and_changed_again_count_once(tmp_path, move):
+    table = history_with_moves(tmp_path)
+    restored = table.restore(1).instant.version
+    table.update({"city": "'x'"}, "id in (1, 3)")
+
+    move(table)
+
+    assert ids(table.incremental(restored - 1)) == [1, 2, 3, 7]
+    assert ids(table.incremental(restored)) == [1, 3]
+
+
+def test_when_the_vector_of_before_is_vacuumed_no_row_that_came_back_is_missed(tmp_path):
+    table = history_with_moves(tmp_path)
+    restored = table.restore(1).instant.version
+    for vector in (tmp_path / "dv").iterdir():
+        vector.unlink()
+
+    table.compact(max_deleted_fraction=0, min_files=2)
+    table.cluster(["id"])
+
+    assert {1, 2, 7} <= set(ids(table.incremental(restored - 1)))
+
+
+def test_files_that_another_client_restored_and_compacted_are_new_as_a_whole(tmp_path):
+    table = new_table(tmp_path)
+    append(table, (1, "sf", 1), (2, "sf", 1))
+    append(table, (3, "sf", 1))
+    table.delete("id = 3")
+    DeltaTable(str(tmp_path)).restore(2)
+    DeltaTable(str(tmp_path)).optimize.compact()
+
+    assert 3 in ids(tablespec.open_table(str(tmp_path)).incremental(3))
