@@ -74,7 +74,7 @@ def test_a_winning_commit_is_seen_by_what_it_touched():
     winner = winning_commit(4, lines, SHAPE)
 
     assert (winner.version, winner.operation_id, winner.blind_append, winner.data_change) == (4, "o-1", True, True)
-    assert (winner.added_any, winner.removed, winner.removed_any) == (True, frozenset({"b"}), True)
+    assert (winner.added_paths, winner.removed) == (frozenset({"a"}), frozenset({"b"}))
     assert (winner.metadata_changed, winner.protocol_changed) == (False, False)
     assert winner.transactions == frozenset({"loader"})
 
