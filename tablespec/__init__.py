@@ -38,7 +38,7 @@ from tablespec.expr.nodes import (
     all_of,
     columns_of,
 )
-from tablespec.formats.base import JudgedSlice, NewFile, Profile
+from tablespec.formats.base import JudgedSlice, NewFile, OpenOptions, Profile
 from tablespec.maintain.rewrite import RewriteResult
 from tablespec.maintain.skip import COOLDOWN
 from tablespec.model.file import FileSlice
@@ -110,6 +110,7 @@ __all__ = [
     "NewFile",
     "Not",
     "Op",
+    "OpenOptions",
     "Operand",
     "Or",
     "PolicyFile",
@@ -166,15 +167,18 @@ def open_table(
     check_protocol: bool = True,
     authorizer: Authorizer | None = None,
     principal: str = ANONYMOUS,
+    options: OpenOptions = OpenOptions(),
 ) -> Table:
     """The table at a path or URL, in whatever format it is.
 
     `allowed_roots` are places outside of the table whose files its log may name. `check_protocol=False` reads tables that this
     release does not know how to read rightly; it is for looking at them, not for trusting them, and never lets one write.
+    `options` choose how Hudi tables are read.
     An authorizer is asked for SELECT now, and for what each verb needs on behalf of the principal.
     """
     storage = Storage.at(url, storage_options, allowed_roots)
-    return open_at(storage, access_to(storage.url, authorizer, principal), check_protocol=check_protocol)
+    access = access_to(storage.url, authorizer, principal)
+    return open_at(storage, access, check_protocol=check_protocol, options=options)
 
 
 def create_table(

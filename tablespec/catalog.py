@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tablespec.arrow.schema import schema_of
 from tablespec.errors import InvalidNameError, NotATableError, TableNotFoundError
-from tablespec.formats.base import Profile
+from tablespec.formats.base import OpenOptions, Profile
 from tablespec.formats.detect import create_format, is_of_log, is_table, open_format
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
@@ -34,10 +34,12 @@ class NewTable:
     profile: Profile = Profile.OPEN
 
 
-def open_at(storage: Storage, access: Access, *, check_protocol: bool = True) -> Table:
+def open_at(
+    storage: Storage, access: Access, *, check_protocol: bool = True, options: OpenOptions = OpenOptions()
+) -> Table:
     """The table at a place; asks for SELECT before it looks there."""
     access.check(Privilege.SELECT)
-    return Table(open_format(storage, check_protocol=check_protocol), access)
+    return Table(open_format(storage, check_protocol=check_protocol, options=options), access)
 
 
 def create_at(storage: Storage, access: Access, new: NewTable) -> Table:

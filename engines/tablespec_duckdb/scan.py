@@ -252,7 +252,7 @@ def _files(asked: Scan) -> list[_File]:
     found = []
     for one in asked.slices:
         base = one.slice.base
-        path = None if base is None or one.slice.logs else asked.storage.local_path(base.path)
+        path = None if base is None or one.slice.needs_merge else asked.storage.local_path(base.path)
         if path is None:
             return []
         deleted = asked.reader.deleted(one.slice) if asked.mode == Snapshot() else None

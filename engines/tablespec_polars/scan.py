@@ -230,7 +230,7 @@ class _Reading:
         clean: dict[tuple[object, ...], list[str]] = {}
         dirty: list[pl.LazyFrame] = []
         for slice_ in slices:
-            path = None if slice_.base is None or slice_.logs else asked.storage.local_path(slice_.base.path)
+            path = None if slice_.base is None or slice_.needs_merge else asked.storage.local_path(slice_.base.path)
             if path is None:
                 return []
             deleted = asked.reader.deleted(slice_) if asked.mode == Snapshot() else None

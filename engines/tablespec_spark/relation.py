@@ -32,7 +32,7 @@ def reads_natively(scan: Scan, slices: Sequence[FileSlice]) -> bool:
         and not any(name in layout.hidden for name in scan.schema.names)
         and not _asks_text(scan.predicate)
         and has_hadoop_url(scan.storage.url)
-        and not any(slice_.logs for slice_ in slices)
+        and not any(slice_.needs_merge for slice_ in slices)
     )
 
 

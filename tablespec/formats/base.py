@@ -24,6 +24,18 @@ from tablespec.model.stats import FileStats
 from tablespec.storage.store import Storage
 
 
+@attrs.frozen(kw_only=True)
+class OpenOptions:
+    """How a table is to be read, where its format leaves a choice; only Hudi tables do.
+
+    `schema_on_read` finds columns in older files by their ids, so that renamed ones keep their values; without it by name, as Hudi does
+    unless it is told otherwise. `metadata_table` lists files from the table's own index where that is valid, with the same outcome.
+    """
+
+    schema_on_read: bool = False
+    metadata_table: bool = True
+
+
 @attrs.frozen
 class JudgedSlice:
     """A slice that may hold matching rows, and whether all its rows match (ALWAYS) or it must be read to know (MAYBE)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tablespec.errors import NotATableError, TableExistsError, TableNotFoundError
-from tablespec.formats.base import Profile, TableFormat, WritableFormat
+from tablespec.formats.base import OpenOptions, Profile, TableFormat, WritableFormat
 from tablespec.formats.delta.format import DeltaFormat
 from tablespec.formats.delta.log import LOG
 from tablespec.formats.hudi.format import HudiFormat, is_hudi
@@ -21,12 +21,12 @@ def is_of_log(path: str) -> bool:
     return path.startswith((f"{LOG}/", ".hoodie/"))
 
 
-def open_format(storage: Storage, *, check_protocol: bool = True) -> TableFormat:
+def open_format(storage: Storage, *, check_protocol: bool = True, options: OpenOptions = OpenOptions()) -> TableFormat:
     """The table at a place, whatever its format."""
     if DeltaFormat.is_at(storage):
         return DeltaFormat(storage, check_protocol)
     if is_hudi(storage):
-        return HudiFormat.open(storage)
+        return HudiFormat.open(storage, options)
     if any(True for _ in storage.list()):
         raise NotATableError(storage.url)
     raise TableNotFoundError(storage.url)

@@ -69,7 +69,8 @@ class DeletionVector:
 class FileSlice:
     """The files holding one state of a file group; `instant` is the version that made it, -1 where the log does not say.
 
-    Where `upto` is given, records of later instants in its log files do not count.
+    Where `upto` is given, records of later instants in its log files do not count. `stored_names` are columns that have another name in
+    the base file than the table says, with that name.
     """
 
     group: FileGroupId
@@ -79,6 +80,7 @@ class FileSlice:
     deletes: DeletionVector | None = None
     partition_values: tuple[object, ...] = ()
     upto: int | None = None
+    stored_names: tuple[tuple[str, str], ...] = ()
 
     @property
     def size(self) -> int:
@@ -95,7 +97,12 @@ class FileSlice:
     @property
     def is_clean(self) -> bool:
         """Whether the base file alone is the state, so that any Parquet reader may read it."""
-        return self.base is not None and not self.logs and self.deletes is None
+        return self.deletes is None and not self.needs_merge
+
+    @property
+    def needs_merge(self) -> bool:
+        """Whether no Parquet reader of an engine can give the rows, not even with the deleted positions at hand."""
+        return self.base is None or bool(self.logs) or bool(self.stored_names)
 
 
 @attrs.frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -158,6 +158,15 @@ class Schema:
     def select(self, names: tuple[str, ...]) -> Schema:
         """The named columns, in the order given."""
         return Schema(tuple(self.field(name) for name in names))
+
+    def stored_as(self, names: Mapping[str, str]) -> Schema:
+        """The same columns for files in which some have other names."""
+        if not names:
+            return self
+        found = (names.get(field.name) for field in self.fields)
+        return Schema(
+            tuple(attrs.evolve(field, physical_name=name) if name else field for field, name in zip(self.fields, found))
+        )
 
     def leaves(self) -> Iterator[tuple[tuple[str, ...], Field]]:
         """Every leaf outside of arrays and maps with the path of names to it, depth first."""

@@ -138,7 +138,7 @@ class FileSliceReader:
 
         def read_base(schema: Schema) -> Iterator[pa.RecordBatch]:
             if slice_.base is not None:
-                yield from (piece.batch for piece in self._pieces(slice_.base, schema, pushed, None))
+                yield from (piece.batch for piece in self._pieces(slice_, slice_.base, schema, pushed, None))
 
         for batch in self.codec.merged(self.storage, slice_, needed, read_base, instants):
             made = _Made(None, constants, self.layout.hidden, PositionedBatch(0, batch))
@@ -157,7 +157,7 @@ class FileSliceReader:
         needed = Schema(tuple(field for field in fields if field.name not in unstored))
         pushed = self._about_row_groups(unstored)
         tested = _filter_columns(self)
-        for piece in self._pieces(base, needed, pushed, positions):
+        for piece in self._pieces(slice_, base, needed, pushed, positions):
             made = _Made(base, constants, self.layout.hidden, piece)
             kept = None if deleted is None else _not_deleted(piece, deleted)
             if positions is not None:
@@ -184,8 +184,9 @@ class FileSliceReader:
         return all_of((plain, *either))
 
     def _pieces(
-        self, base: BaseFile, needed: Schema, pushed: Predicate, positions: BitMap64 | None
+        self, slice_: FileSlice, base: BaseFile, needed: Schema, pushed: Predicate, positions: BitMap64 | None
     ) -> Iterator[PositionedBatch]:
+        needed = needed.stored_as(dict(slice_.stored_names))
         find: Finder = _by_id_or_name if self.layout.by_field_id else by_stored_name
         try:
             with open_parquet(self.storage, base.path) as file:

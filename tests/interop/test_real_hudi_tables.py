@@ -123,6 +123,19 @@ def test_a_window_reads_as_hudi_on_spark_reads_it(unpacked, archive, answer, sch
     assert told(rows) == expected_rows(names, answer)
 
 
+@pytest.mark.parametrize(
+    "archive", [archive for archive in BY_SPARK if "on_read" in archive.stem], ids=lambda a: a.stem
+)
+def test_columns_are_found_by_id_where_that_is_asked_for(unpacked, archive):
+    with zipfile.ZipFile(archive) as files:
+        expected = json.loads(files.read(f"{archive.stem}.expected.json"))
+    answer = expected["extra"]["on_read"]
+    names = [field["name"] for field in expected["schemas"][answer["schema"]]["fields"]]
+    table = tablespec.open_table(unpacked(archive), options=tablespec.OpenOptions(schema_on_read=True))
+
+    assert told(table.scan(columns=names).to_table()) == expected_rows(names, answer)
+
+
 @pytest.mark.parametrize(("archive", "answer", "schema"), list(windows("cdc")))
 def test_changes_read_as_hudi_on_spark_reads_them(unpacked, archive, answer, schema):
     table = tablespec.open_table(unpacked(archive))

@@ -26,6 +26,7 @@ from tablespec.formats.hudi.merge import IncompleteRowsError, Records, merge
 from tablespec.formats.hudi.merge_rules import MergeRules, merge_rules
 from tablespec.formats.hudi.properties import TableProperties
 from tablespec.formats.hudi.schema import COMMIT_TIME_COLUMN, META_SCHEMA
+from tablespec.formats.hudi.schema_history import SchemaHistory
 from tablespec.formats.hudi.timeline import Visibility
 from tablespec.model.file import FileSlice, LogFile
 from tablespec.model.schema import Field, Schema
@@ -39,6 +40,8 @@ class HudiCodec:
     table: TableProperties
     schema: Schema
     visibility: Visibility
+    schema_history: SchemaHistory = SchemaHistory()
+    upto: int = 0
 
     def deleted_positions(self, storage: Storage, slice_: FileSlice) -> BitMap64 | None:
         """None, for no rows: Hudi marks no positions."""
@@ -117,7 +120,8 @@ class HudiCodec:
         records = []
         for block in _checked(storage, slice_, lambda: counting(blocks, sees)):
             path = origin[id(block)]
-            records.append(_decoded(storage, path, block, shape))
+            names = dict(self.schema_history.stored_names(self.upto, block.instant or 0))
+            records.append(_decoded(storage, path, block, shape.stored_as(names)))
         return records
 
 

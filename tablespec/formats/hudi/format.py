@@ -10,7 +10,7 @@ import attrs
 
 from tablespec.errors import ChangesGoneError, CorruptLogError, InstantNotFoundError, UnsupportedTableError
 from tablespec.expr.nodes import Predicate
-from tablespec.formats.base import HistoryEntry, TableInfo, TableState
+from tablespec.formats.base import HistoryEntry, OpenOptions, TableInfo, TableState
 from tablespec.formats.hudi.archive import archived_actions
 from tablespec.formats.hudi.changes import GroupHistory, by_group, changes_of_all
 from tablespec.formats.hudi.commit_metadata import CleanMetadata, CommitMetadata, parse_clean, parse_commit
@@ -18,6 +18,7 @@ from tablespec.formats.hudi.instant_time import number_at, whole_number
 from tablespec.formats.hudi.listing import data_files, lost_groups
 from tablespec.formats.hudi.properties import BACKUP, PROPERTIES, TableProperties, load_properties
 from tablespec.formats.hudi.schema import parse_avro_schema
+from tablespec.formats.hudi.schema_history import SchemaHistory, load_schema_history
 from tablespec.formats.hudi.state import HudiState, Window, state_of
 from tablespec.formats.hudi.timeline import (
     WRITES,
@@ -53,14 +54,15 @@ class HudiFormat:
     """A Hudi table; bodies of instants never change, so each is read once."""
 
     storage: Storage
+    options: OpenOptions = OpenOptions()
     _latest: HudiState | None = attrs.field(default=None, repr=False, eq=False)
     _commits: dict[str, CommitMetadata] = attrs.field(factory=dict, repr=False, eq=False)
 
     @classmethod
-    def open(cls, storage: Storage) -> HudiFormat:
+    def open(cls, storage: Storage, options: OpenOptions = OpenOptions()) -> HudiFormat:
         """The table at the storage; one that this release would misread is refused by name."""
         load_properties(storage)
-        return cls(storage)
+        return cls(storage, options)
 
     def timeline(self) -> Timeline:
         """The completed writes of the active timeline, by request time."""
@@ -175,7 +177,7 @@ class HudiFormat:
         )
         actions = [one for one in state.timeline.writes if begin < one.request <= state.instant.version]
         found = changes_of_all(history, actions, self._commit, state.files.may_match(predicate))
-        return tuple(state.files.with_values(changes) for changes in found)
+        return tuple(state.placed(changes) for changes in found)
 
     def history(self, limit: int | None = None) -> Sequence[HistoryEntry]:
         """What each write of the active timeline did, newest first; replaced file groups count as removed files."""
@@ -267,6 +269,7 @@ class HudiFormat:
             instant=writes[-1].instant if writes else _NEVER_WRITTEN,
             stored_schema=self._schema(table, writes),
             replaced=frozenset(group for commit in replacing for group in commit.replaced),
+            schema_history=load_schema_history(self.storage) if self.options.schema_on_read else SchemaHistory(),
         )
 
     def _schema(self, table: TableProperties, writes: Sequence[CompletedAction]) -> Schema:

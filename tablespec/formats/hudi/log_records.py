@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 import attrs
@@ -93,6 +93,13 @@ class RecordShape:
         extra = [Field(name=IS_DELETED_COLUMN, type=BOOLEAN), Field(name=OPERATION_COLUMN, type=STRING)]
         extra += [Field(name=marker[0], type=STRING)] if marker else []
         return Schema((*self.stored, *(field for field in extra if field.name not in self.stored)))
+
+    def stored_as(self, names: Mapping[str, str]) -> RecordShape:
+        """The same columns in a block where some have other names."""
+        if not names:
+            return self
+        ordering, key = (Schema(fields).stored_as(names).fields for fields in (self.ordering, self.key))
+        return RecordShape(self.wanted.stored_as(names), ordering, key, self.rules)
 
     def of_base(self, batch: pa.RecordBatch) -> Records:
         """The records of a base file."""

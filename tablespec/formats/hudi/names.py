@@ -12,6 +12,8 @@ _BASE = re.compile(r"(?P<file_id>.+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?
 _LOG = re.compile(
     r"\.(?P<file_id>[^._]+)_(?P<instant>\d+)\.log\.(?P<version>\d+)(?:_(?P<token>\d+-\d+-\d+)(?P<cdc>\.cdc)?)?"
 )
+# Log files that Hudi may write one day, visible and in columns.
+_NATIVE_LOG = re.compile(r".+_\d+-\d+-\d+_\d+_\d+\.(?:log|delete|cdc)\.[a-z]+")
 
 
 @attrs.frozen(kw_only=True)
@@ -36,6 +38,11 @@ class LogFileName:
     version: int
     write_token: str
     is_cdc: bool
+
+
+def is_native_log(name: str) -> bool:
+    """Whether a file is a log file of a format that is not known yet."""
+    return _NATIVE_LOG.fullmatch(name) is not None
 
 
 def parse_base_file_name(name: str) -> BaseFileName | None:

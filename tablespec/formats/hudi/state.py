@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 import pyarrow as pa
@@ -17,15 +17,16 @@ from tablespec.formats.hudi.codec import HudiCodec
 from tablespec.formats.hudi.instant_time import instant_texts
 from tablespec.formats.hudi.key_generator import key_generator_of, shown_schema
 from tablespec.formats.hudi.listing import GroupFile, Listing, data_files, group_files, slices_at, with_partition_values
-from tablespec.formats.hudi.names import BaseFileName
+from tablespec.formats.hudi.names import is_native_log, parse_base_file_name
 from tablespec.formats.hudi.properties import TableProperties
 from tablespec.formats.hudi.schema import COMMIT_TIME_COLUMN, META_SCHEMA
+from tablespec.formats.hudi.schema_history import SchemaHistory
 from tablespec.formats.hudi.timeline import ActiveTimeline, Visibility
 from tablespec.model.change import KeyedChanges, MarkedRows, SliceChange, WrittenRows
 from tablespec.model.file import FileGroupId, FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.schema import Schema
-from tablespec.storage.store import Storage
+from tablespec.storage.store import FileInfo, Storage
 
 
 @attrs.frozen
@@ -47,16 +48,6 @@ class HudiFiles:
         partitions = dict(self.listing.values)
         found = dict(zip(partitions, self._verdicts(predicate, tuple(partitions.values()))))
         return lambda group: found.get(group.partition, Verdict.MAYBE) is not Verdict.NEVER
-
-    def with_values(self, changes: KeyedChanges) -> KeyedChanges:
-        """The changes with the partition values of their slices."""
-        values = dict(self.listing.values)
-
-        def valued(slice_: FileSlice | None) -> FileSlice | None:
-            return None if slice_ is None else attrs.evolve(slice_, partition_values=values[slice_.group.partition])
-
-        slices = (SliceChange(valued(one.before), valued(one.after), one.log) for one in changes.slices)
-        return attrs.evolve(changes, slices=tuple(slices))
 
     def _verdicts(self, predicate: Predicate, partitions: tuple[tuple[object, ...], ...]) -> list[Verdict]:
         one_row = pa.repeat(pa.scalar(1, pa.int64()), len(partitions))
@@ -105,6 +96,21 @@ class HudiState:
     visibility: Visibility
     found: tuple[GroupFile, ...]
     window: Window | None = None
+    schema_history: SchemaHistory = SchemaHistory()
+
+    def placed(self, changes: KeyedChanges) -> KeyedChanges:
+        """The changes with what their slices need to be read as slices of this state."""
+        values = dict(self.listing.values)
+
+        def placed(slice_: FileSlice | None) -> FileSlice | None:
+            return slice_ and attrs.evolve(
+                slice_,
+                partition_values=values[slice_.group.partition],
+                stored_names=self.schema_history.stored_names(self.instant.version, slice_.instant),
+            )
+
+        slices = (SliceChange(placed(one.before), placed(one.after), one.log) for one in changes.slices)
+        return attrs.evolve(changes, slices=tuple(slices))
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -140,7 +146,13 @@ class HudiState:
     @property
     def codec(self) -> HudiCodec:
         """What is inside of the slices."""
-        return HudiCodec(table=self.table, schema=self.schema, visibility=self.visibility)
+        return HudiCodec(
+            table=self.table,
+            schema=self.schema,
+            visibility=self.visibility,
+            schema_history=self.schema_history,
+            upto=self.instant.version,
+        )
 
 
 def state_of(
@@ -152,16 +164,21 @@ def state_of(
     instant: Instant,
     stored_schema: Schema,
     replaced: frozenset[FileGroupId],
+    schema_history: SchemaHistory = SchemaHistory(),
 ) -> HudiState:
     """The state that shows what is visible, its files listed now."""
     generator = key_generator_of(table)
     schema = shown_schema(stored_schema, generator)
-    found = tuple(group_files(data_files(storage)))
+    files = list(data_files(storage))
+    _check_file_formats(storage.url, files)
+    found = tuple(group_files(files))
     if found and not timeline.completed and not timeline.pending:
         why = f"it holds no instant, and a file of the group {found[0].group.id} was written by one"
         raise CorruptLogError(storage.url, table.timeline_folder, 0, why)
-    _check_file_formats(storage.url, found)
-    slices = slices_at(found, visibility, replaced)
+    slices = tuple(
+        attrs.evolve(slice_, stored_names=schema_history.stored_names(instant.version, slice_.instant))
+        for slice_ in slices_at(found, visibility, replaced)
+    )
     return HudiState(
         storage=storage,
         instant=instant,
@@ -172,13 +189,18 @@ def state_of(
         listing=with_partition_values(slices, generator, schema, dict.fromkeys(file.group.partition for file in found)),
         visibility=visibility,
         found=found,
+        schema_history=schema_history,
     )
 
 
-def _check_file_formats(table: str, files: tuple[GroupFile, ...]) -> None:
-    for found in files:
-        if isinstance(found.name, BaseFileName) and found.name.extension != "parquet":
-            feature = f"{found.name.extension.upper()} base files"
+def _check_file_formats(table: str, files: Iterable[FileInfo]) -> None:
+    for file in files:
+        name = file.path.rsplit("/", 1)[-1]
+        if is_native_log(name):
+            raise UnsupportedTableError(table, "log files of the native log format")
+        base = parse_base_file_name(name)
+        if base is not None and base.extension != "parquet":
+            feature = f"{base.extension.upper()} base files"
             raise UnsupportedTableError(table, feature, "Parquet base files can be read")
 
 

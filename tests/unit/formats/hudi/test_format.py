@@ -359,3 +359,13 @@ def test_a_missing_base_file_and_a_damaged_commit_are_problems(table):
 
     assert "20240101000020000" in damaged
     assert "a/f_0-0-0_20240101000010000.parquet" in missing
+
+
+def test_log_files_of_the_native_log_format_are_refused_by_name(new_table):
+    table = new_table(9)
+    table.write(10, "a", "f", [("1", "a", 10)])
+    table.storage.put(f"a/f_0-0-0_{version(20)}_1.log.parquet", b"")
+
+    with pytest.raises(UnsupportedTableError) as refused:
+        HudiFormat.open(table.storage).latest()
+    assert refused.value.feature == "log files of the native log format"
