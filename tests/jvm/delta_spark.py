@@ -37,16 +37,21 @@ class DeltaSpark:
     questions: IO[str]
     answers: IO[str]
     folder: Path
+    log: Path
     numbers: Iterator[int] = attrs.field(factory=count)
 
     def sql(self, statement: str) -> pa.Table:
-        """The rows that a statement gives; DeltaSparkError when it is refused."""
+        """The rows of a query; DeltaSparkError when it is refused."""
         into = self.folder / f"{next(self.numbers)}.arrow"
         self._ask(sql=statement, into=str(into))
         with pa.OSFile(str(into)) as file:
             rows = pa.ipc.open_file(file).read_all()
         into.unlink()
         return rows
+
+    def run(self, statement: str) -> None:
+        """Run a command, whatever it tells; DeltaSparkError when it is refused."""
+        self._ask(run=statement)
 
     def rows(self, table: Path, version: int | None = None) -> pa.Table:
         """The rows of a table, as of a version."""
@@ -61,7 +66,7 @@ class DeltaSpark:
         print(json.dumps(question), file=self.questions, flush=True)
         line = self.answers.readline()
         if not line:
-            raise DeltaSparkError("Delta on Spark has stopped; its last words are above")
+            raise DeltaSparkError(f"Delta on Spark has stopped:\n{self.log.read_text()[-5000:]}")
         told = json.loads(line)
         if "error" in told:
             raise DeltaSparkError(told["error"])
@@ -93,7 +98,7 @@ def delta_spark(folder: Path) -> Iterator[DeltaSpark]:
         assert process.stdout is not None
         if not process.stdout.readline():
             raise _not_started(log.read_text())
-        yield DeltaSpark(process.stdin, process.stdout, folder)
+        yield DeltaSpark(process.stdin, process.stdout, folder, log)
         process.stdin.close()
 
 

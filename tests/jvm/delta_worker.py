@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -50,11 +51,13 @@ def answer(spark: SparkSession, asked: dict[str, str]) -> dict[str, Any]:
         if "checkpoint" in asked:
             logs = spark._jvm.org.apache.spark.sql.delta.DeltaLog
             logs.forTable(spark._jsparkSession, asked["checkpoint"]).checkpoint()
+        elif "run" in asked:
+            spark.sql(asked["run"])
         else:
             rows = spark.sql(asked["sql"]).toArrow()
             with pa.OSFile(asked["into"], "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
                 writer.write_table(rows)
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         return {"error": str(error)}
     return {}
 

@@ -12,29 +12,16 @@ from tablespec import Profile, Table, when_matched_update, when_not_matched_inse
 from tests.handmade import commit_file
 from tests.interop.every_type import NESTED, PARTITIONS, SCALARS
 from tests.jvm.delta_spark import DeltaSpark
+from tests.jvm.readings import beside, our_feed, our_row_ids, spark_feed, spark_row_ids
 from tests.rows import assert_same_rows
 
 MAPPINGS = {"plain": {}, "mapped by name": {"delta.columnMapping.mode": "name"}}
 BY_ID = {"delta.columnMapping.mode": "id"}
-LONG_AGO = {"delta.deletedFileRetentionDuration": "interval 36500 days"}
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("fare", pa.float64())])
 
 
 def trips(*rows: tuple[object, ...]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row)) for row in rows], SCHEMA)
-
-
-def beside(columns: dict[str, pa.Array]) -> pa.Table:
-    """All columns in one table, the shorter ones filled up with nulls; Spark takes no name of two words for granted."""
-    count = max(map(len, columns.values()))
-    return pa.table(
-        {
-            f"c {number} {name}".translate(str.maketrans(" (,)", "____")): pa.concat_arrays(
-                [array, pa.nulls(count - len(array), array.type)]
-            )
-            for number, (name, array) in enumerate(columns.items())
-        }
-    )
 
 
 def with_a_history(url: Path, profile: Profile, properties: dict[str, str]) -> Table:
@@ -45,7 +32,7 @@ def with_a_history(url: Path, profile: Profile, properties: dict[str, str]) -> T
         partition_by=["city"],
         key=["id"],
         profile=profile,
-        properties={**LONG_AGO, "delta.enableChangeDataFeed": "true", **properties},
+        properties={"delta.enableChangeDataFeed": "true", **properties},
     )
     table.append(trips(*((number, "sf", number / 2) for number in range(20))))
     table.append(trips((20, None, 1.0), (21, "a b/c%d=é'\"", 2.0), (22, "la", None), (23, "la", 4.0)))
@@ -96,8 +83,8 @@ def test_every_version_and_every_change_is_read(delta: DeltaSpark, tmp_path, pro
 
     for version in range(1, last + 1) if profile is Profile.OPEN else (4, last):
         assert_same_rows(delta.rows(tmp_path, version), table.scan(at=version))
-    assert_same_rows(feed(delta, tmp_path, 0), our_feed(table, None))
-    assert_same_rows(feed(delta, tmp_path, last), our_feed(table, last - 1))
+    assert_same_rows(spark_feed(delta, tmp_path, 0), our_feed(table, None))
+    assert_same_rows(spark_feed(delta, tmp_path, last), our_feed(table, last - 1))
 
 
 def test_row_ids_of_the_strict_profile_are_read(delta: DeltaSpark, tmp_path):
@@ -109,16 +96,16 @@ def test_row_ids_of_the_strict_profile_are_read(delta: DeltaSpark, tmp_path):
 
 def test_row_ids_of_the_open_profile_are_read_once_they_are_enabled(delta: DeltaSpark, tmp_path):
     table = with_a_history(tmp_path, Profile.OPEN, {})
-    ours = our_row_ids(table, None).to_table()
+    ours = our_row_ids(table).to_table()
 
-    delta.sql(f"ALTER TABLE delta.`{tmp_path}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-    delta.sql(f"INSERT INTO delta.`{tmp_path}` VALUES (99, 'sf', 1.0, NULL)")
+    delta.run(f"ALTER TABLE delta.`{tmp_path}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    delta.run(f"INSERT INTO delta.`{tmp_path}` VALUES (99, 'sf', 1.0, NULL)")
 
-    theirs = spark_row_ids(delta, tmp_path, None)
+    theirs = spark_row_ids(delta, tmp_path)
     old = theirs.filter(pa.compute.field("id") != 99)
     assert_same_rows(old.select(["id", "row_id"]), ours.select(["id", "_row_id"]))
     assert len(set(theirs["row_id"].to_pylist())) == theirs.num_rows
-    assert_same_rows(theirs, our_row_ids(table, None))
+    assert_same_rows(theirs, our_row_ids(table))
 
 
 def test_the_history_is_read(delta: DeltaSpark, tmp_path):
@@ -128,22 +115,3 @@ def test_the_history_is_read(delta: DeltaSpark, tmp_path):
 
     assert told["version"].to_pylist() == [entry.instant.version for entry in table.history()]
     assert told["operation"].to_pylist() == [entry.operation for entry in table.history()]
-
-
-def feed(delta: DeltaSpark, url: Path, first: int) -> pa.Table:
-    rows = delta.sql(f"SELECT * FROM table_changes_by_path('{url}', {first})")
-    return rows.drop_columns(["_commit_timestamp"])
-
-
-def our_feed(table: Table, after: int | None) -> pa.Table:
-    rows = table.changes(after).to_table()
-    return rows.select([*table.schema.names, "_change_type", "_commit_version"])
-
-
-def spark_row_ids(delta: DeltaSpark, url: Path, version: int | None) -> pa.Table:
-    travel = "" if version is None else f" VERSION AS OF {version}"
-    return delta.sql(f"SELECT id, _metadata.row_id, _metadata.row_commit_version FROM delta.`{url}`{travel}")
-
-
-def our_row_ids(table: Table, version: int | None) -> tablespec.Scan:
-    return table.scan(columns=["id", "_row_id", "_row_commit_version"], at=version)
