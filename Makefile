@@ -16,8 +16,7 @@ help: ## Say what can be made
 
 setup: $(READY) ## Make the virtual environment in .venv with everything installed
 
-demo: $(READY) ## Run a small pipeline and open its table with other engines
-	@$(RUN) tests/java.py
+demo: $(READY) ## Run a pipeline on Spark and open its tables with DuckDB, Polars and deltalake
 	@$(RUN) docs/examples/demo.py
 
 test: $(READY) ## Run the tests; without Java those that need Spark are skipped, and under CI they fail

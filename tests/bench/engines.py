@@ -55,7 +55,9 @@ Results = Mapping[Cell, Sequence[Run]]
 
 def main() -> None:
     """Make the tables, measure, and report."""
-    parser = argparse.ArgumentParser(description="Measure DuckDB and Polars on a table beside the same engine on its files.")
+    parser = argparse.ArgumentParser(
+        description="Measure DuckDB and Polars on a table beside the same engine on its files."
+    )
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="two million rows, three rounds")
