@@ -8,9 +8,6 @@ from uuid import uuid4
 import pytest
 
 from tests.concurrency.crew import ENDPOINT, ON_A_STORE, Places
-from tests.contracts.conftest import s3_options
-
-__all__ = ["s3_options"]
 
 
 @pytest.fixture(scope="session")

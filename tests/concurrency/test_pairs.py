@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import attrs
@@ -10,7 +11,7 @@ import pytest
 
 from tablespec.formats.base import Change
 from tablespec.txn.conflict import Isolation, conflict
-from tests.concurrency.crew import ON_A_STORE, Job, Places, Writer, writers
+from tests.concurrency.crew import ON_A_STORE, ROOT, Job, Places, Writer, writers
 from tests.concurrency.verbs import BASE, VERBS, make_table, open_at, row_ids, values
 
 pytestmark = pytest.mark.s3
@@ -97,7 +98,7 @@ def held(crew: list[Writer], tables: Tables, level: Isolation, jobs: list[Job]) 
 def check_race(crew: list[Writer], tables: Tables, level: Isolation, jobs: list[Job]) -> list[bool]:
     """Commit held jobs in their order: each does what CONFLICTS says, and all together what they do one after another."""
     url, changes = held(crew, tables, level, jobs)
-    options, stood = tables.places.options, []
+    options, stood, verdicts = tables.places.options, [], []
     for writer, job, change in zip(crew, jobs, changes):
         assert change is not None, f"{job} had nothing to commit"
         winners = open_at(url, options).format.commits_after(BASE)
@@ -110,10 +111,11 @@ def check_race(crew: list[Writer], tables: Tables, level: Isolation, jobs: list[
         )
         assert outcome == expected, f"{job} after {stood}"
         stood += [job] if found is None else []
+        verdicts.append(found is None)
     found = state(url, options)
     orders = [stood] if level is SERIALIZABLE or len(stood) < 2 else [stood, stood[::-1]]
     assert found in [tables.one_by_one(level, jobs, order) for order in orders], f"{jobs}: {stood} stood"
-    return [job in stood for job in jobs]
+    return verdicts
 
 
 def pairs(loser: str, winners: list[str]) -> list[list[Job]]:
@@ -128,16 +130,40 @@ def pairs(loser: str, winners: list[str]) -> list[list[Job]]:
     ]
 
 
+def guide() -> dict[tuple[str, str, str], str]:
+    """What the guide says of a verb after another in the same place (a), or elsewhere (b)."""
+    text = (ROOT / "docs" / "concurrency.md").read_text(encoding="utf-8")
+    found = {}
+    for place, lines in zip("ab", re.findall(r"(?<=^\| second / first ).*?(?=\n\n)", text, re.MULTILINE | re.DOTALL)):
+        header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines.splitlines()]
+        for second, *cells in rows:
+            found |= {(second, first, place): cell for first, cell in zip(header, cells)}
+    return found
+
+
+def check_guide(jobs: list[Job], level: Isolation, *, stood: bool) -> None:
+    """The guide says what happened, where it tells about these verbs."""
+    (winner, place), (loser, _) = jobs
+    told = [(loser, winner, one) for one in ("ab" if winner in OF_THE_WHOLE_TABLE else place)]
+    cells = [guide()[key] for key in told if winner in TOLD and loser in TOLD]
+    expected = {"yes", "weak"} if level is WRITE_SERIALIZABLE else {"yes"}
+    assert all((cell in expected) == stood for cell in cells), f"{jobs}: {cells}"
+
+
+def test_the_guide_tells_of_every_pair():
+    assert set(guide()) == {(second, first, place) for second in TOLD for first in TOLD for place in "ab"}
+
+
 @pytest.mark.parametrize("loser", LOSERS)
 def test_a_verb_follows_every_other_or_meets_a_conflict_as_the_table_says(crew, tables, loser):
     for jobs in pairs(loser, WINNERS):
-        check_race(crew, tables, SERIALIZABLE, jobs)
+        check_guide(jobs, SERIALIZABLE, stood=check_race(crew, tables, SERIALIZABLE, jobs)[1])
 
 
 @pytest.mark.parametrize("loser", LOSERS)
 def test_an_append_does_not_disturb_changes_of_rows_where_the_table_asks_for_less(crew, tables, loser):
     for jobs in pairs(loser, APPENDS):
-        check_race(crew, tables, WRITE_SERIALIZABLE, jobs)
+        check_guide(jobs, WRITE_SERIALIZABLE, stood=check_race(crew, tables, WRITE_SERIALIZABLE, jobs)[1])
 
 
 @pytest.mark.parametrize("seed", range(12))

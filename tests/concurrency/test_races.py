@@ -10,6 +10,7 @@ import pytest
 import tablespec
 from tablespec import Profile
 from tablespec.errors import CommitConflictError, TableExistsError
+from tablespec.storage.store import Storage
 from tests.concurrency.appenders import PATIENT, check, race_of_processes, race_of_threads
 from tests.concurrency.crew import writers
 from tests.concurrency.verbs import BASE, VERBS, make_table, open_at, row_ids, values
@@ -39,24 +40,18 @@ def test_threads_lose_nothing_and_write_nothing_twice(tmp_path, profile, writers
     assert data_files(tmp_path) == named_files(tmp_path)
 
 
-def test_processes_lose_nothing_and_write_nothing_twice(tmp_path):
-    tablespec.create_table(str(tmp_path), SCHEMA)
+@pytest.mark.s3
+def test_processes_lose_nothing_and_write_nothing_twice(places):
+    url = f"{places.root}/processes"
+    tablespec.create_table(url, SCHEMA, storage_options=places.options)
 
-    acknowledged = race_of_processes(str(tmp_path), writers=4, appends=8)
+    acknowledged = race_of_processes(url, writers=4, appends=8, options=places.options)
 
     assert len(acknowledged) == 32
-    check(str(tmp_path), acknowledged)
-    assert data_files(tmp_path) == named_files(tmp_path)
-
-
-def test_writers_on_an_object_store_lose_nothing_and_write_nothing_twice(s3_options):
-    url = "s3://tables/race/table"
-    tablespec.create_table(url, SCHEMA, storage_options=s3_options)
-
-    acknowledged = race_of_threads(url, writers=4, appends=4, options=s3_options)
-
-    assert len(acknowledged) == 16
-    check(url, acknowledged, s3_options)
+    check(url, acknowledged, places.options)
+    added = tablespec.open_table(url, storage_options=places.options).format.added_between(None, 32)
+    files = {file.path for file in Storage.at(url, places.options).list()}
+    assert {path for path in files if not path.startswith("_delta_log")} == added
 
 
 @pytest.mark.s3

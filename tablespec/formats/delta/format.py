@@ -280,7 +280,7 @@ class DeltaFormat:
             return Lost(version)
         new = next((line.meta_data.configuration for line in lines if line.meta_data is not None), state.properties)
         declared = new.get(IN_COMMIT_TIMESTAMPS) == "true"
-        time_ = stamp if declared else time_of_commit(self.storage, version, stamp)
+        time_ = stamp if declared else max(time_of_commit(self.storage, version, stamp), state.instant.timestamp + 1)
         return Committed(Instant(version, time_, "commit"))
 
     def transaction(self, state: TableState, application: str) -> int | None:

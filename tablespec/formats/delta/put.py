@@ -5,7 +5,7 @@ from __future__ import annotations
 from tablespec.errors import StorageError
 from tablespec.formats.delta.codec import decode_commit
 from tablespec.formats.delta.history import operation_id
-from tablespec.formats.delta.log import commit_path
+from tablespec.formats.delta.log import commit_path, list_log
 from tablespec.storage.store import Storage
 
 
@@ -26,11 +26,12 @@ def put_commit(storage: Storage, version: int, data: bytes, wanted: str) -> bool
 def time_of_commit(storage: Storage, version: int, otherwise: int) -> int:
     """When the file of a durable commit was written, in milliseconds; `otherwise` where the store does not say."""
     try:
-        file = storage.head(commit_path(version))
+        # As timelines do: some stores tell full seconds about one file, and more in listings.
+        files = dict(list_log(storage, start=version).commits)
     except StorageError:
         # The commit is durable; its caller must not take it for failed.
         return otherwise
-    return otherwise if file is None else file.modified
+    return files[version].modified if version in files else otherwise
 
 
 def _operation_id(storage: Storage, version: int) -> str | None:

@@ -1,6 +1,7 @@
 import json
 import warnings
 
+import attrs
 import pyarrow as pa
 import pytest
 
@@ -316,6 +317,23 @@ def test_creating_a_table_whose_answer_was_lost_gives_the_table(tmp_path, raises
     made = DeltaFormat.create(storage, schema, (), (), "operation-1")
 
     assert made.latest().schema == schema
+
+
+@attrs.frozen
+class FullSeconds(Storage):
+    """A store that tells full seconds about a single file, as S3 does."""
+
+    def head(self, path):
+        found = super().head(path)
+        return None if found is None else attrs.evolve(found, modified=found.modified // 1000 * 1000)
+
+
+def test_the_time_of_a_commit_is_the_one_by_which_it_is_found(folder):
+    appended = on(FullSeconds(FullSeconds.at(str(folder)).url)).append(rows(2))
+
+    table = tablespec.open_table(str(folder))
+    assert appended.instant == table.timeline.at(2)
+    assert_same_rows(table.scan(at=appended.instant.time), [(1,), (2,)])
 
 
 # --- housekeeping ---
