@@ -207,7 +207,7 @@ class Table:
 
     def replace_where(
         self,
-        predicate: Predicate | str | Sequence[Replacement],
+        predicate: Predicate | str | Sequence[Replacement] | None,
         data: NewRows | None = None,
         *,
         data_columns: bool = False,

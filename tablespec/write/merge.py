@@ -11,7 +11,7 @@ from pyroaring import BitMap
 
 from tablespec.arrow.evaluate import equal, matching, one_zero
 from tablespec.arrow.evaluate_value import evaluate_value
-from tablespec.arrow.schema import arrow_type, schema_of
+from tablespec.arrow.schema import arrow_schema, arrow_type, schema_of
 from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import MultipleMatchesError, TypeMismatchError
 from tablespec.expr.nodes import TRUE, Predicate
@@ -76,7 +76,8 @@ def merge(
     """Merge the rows of `source`, which are held in memory, into the table; the first clause that applies to a row counts."""
     stream = record_batches(source)
     source_schema = schema_of(stream.schema)
-    rows = pa.Table.from_batches(fitted(stream, source_schema))
+    wanted = pa.schema([field.with_nullable(True) for field in arrow_schema(source_schema)])
+    rows = pa.Table.from_batches(fitted(stream, source_schema), wanted)
     state = writable(format_, "MERGE").latest()
     merge_plan = plan(on, clauses, state.schema, source_schema)
     predicate = pruning(merge_plan, rows, state.schema)

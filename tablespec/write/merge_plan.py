@@ -222,7 +222,12 @@ def _bound(clause: Clause, table: Schema, source: Schema, both: Schema) -> Bound
         return BoundClause(clause.kind, where, ())
     given = clause.values
     if given is None:
-        given = {name: Column((SOURCE, name)) for name in table.names if name in source}
+        theirs = {field.name.lower(): field.name for field in source}
+        shared = [name for name in table.names if name.lower() in theirs]
+        given = {name: Column((SOURCE, theirs[name.lower()])) for name in shared}
+    if not given:
+        why = "the source has no column of the table" if clause.values is None else "it names none"
+        raise InvalidPredicateError(clause.kind.value, 0, f"an insert or update sets at least one column, and {why}")
     values = {}
     for name, value in given.items():
         field = table.field(name)

@@ -258,7 +258,8 @@ def _kinds(page: pa.RecordBatch) -> list[dict[str, int]]:
 def _columns(rows: pa.RecordBatch, schema: Schema, wanted: set[str] | None = None) -> pa.RecordBatch:
     """Columns of the table as a page has them, in the table's types; those that it lacks are null."""
     candidates = list(rows.schema)
-    strange = [one.name for one in candidates if one.name not in (OP, CASE, ROW) and one.name not in schema]
+    known = {OP, CASE, ROW, *(name.lower() for name in schema.names)}
+    strange = [one.name for one in candidates if one.name.lower() not in known]
     if strange:
         raise InvalidPageError(f"a page has the column {strange[0]}, which the table has not")
     columns = {}

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import attrs
 import msgspec
 import pyarrow as pa
 
+from tablespec.arrow.schema import schema_of
 from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import (
     FullTableChangeError,
     NonPartitionedTableError,
     PartitionColumnNotFoundError,
+    ReplaceWhereMismatchError,
 )
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Column, Compare, In, Literal, Op, Or, Predicate, Scalar, all_of, columns_of
 from tablespec.expr.render import render
 from tablespec.expr.rewrite import simplify
 from tablespec.formats.base import NewFile, TableFormat, TableState
+from tablespec.model.schema import Schema
 from tablespec.write.append import discard, discarding, is_recorded, writable
 from tablespec.write.check import constraints
 from tablespec.write.delete import delete_tasks, find_deleted
@@ -28,7 +32,7 @@ from tablespec.write.merge_sink import joined
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, dropped_rows, finish, run_all
 from tablespec.write.rows import NewRows, RowWriter, WrittenRows, new_rows
 
-Replacement = tuple[Predicate | str, NewRows]
+Replacement = tuple[Predicate | str | None, NewRows]
 
 
 @attrs.frozen(kw_only=True)
@@ -81,10 +85,13 @@ def replace_where(
 def _details(predicates: Sequence[Predicate]) -> str:
     texts = [render(predicate) for predicate in predicates]
     text = texts[0] if len(texts) == 1 else " OR ".join(f"({one})" for one in texts)
-    return msgspec.json.encode({"predicate": text, "predicates": texts}).decode()
+    now = time.time_ns() // 1_000_000
+    return msgspec.json.encode({"predicate": text, "predicates": texts, "timestamp": now, "dataChange": True}).decode()
 
 
-def replacements(predicate: Predicate | str | Sequence[Replacement], data: NewRows | None) -> Sequence[Replacement]:
+def replacements(
+    predicate: Predicate | str | Sequence[Replacement] | None, data: NewRows | None
+) -> Sequence[Replacement]:
     """One predicate with its data, or a sequence of such pairs, as pairs; without data the rows only go."""
     if isinstance(predicate, Sequence) and not isinstance(predicate, str):
         return predicate
@@ -123,16 +130,20 @@ def commit_replace(
 def replace_using(
     format_: TableFormat, columns: Sequence[str], data: ArrowStream, execution: Execution = Execution()
 ) -> ChangeResult:
-    """Replace the rows that have the same values in `columns` as some row of the data; null equals nothing.
+    """Replace the rows that have the same values in `columns` as some row of the data.
 
-    Data without rows changes nothing.
+    Null equals nothing, so that a row of the data with a null there is refused. Data without rows changes nothing.
     """
     table = record_batches(data).read_all()
-    schema = format_.latest().schema
-    keys = table.select([schema.field(name).name for name in columns]).group_by(list(columns)).aggregate([])
-    rows = [row for row in keys.to_pylist() if None not in row.values()]
+    names = _named(format_.latest().schema, columns, table)
+    rows = table.select(list(names)).rename_columns(list(names.values())).group_by(list(names.values())).aggregate([])
+    rows = rows.to_pylist()
     if not rows:
         return ChangeResult(instant=None)
+    for row in rows:
+        if None in row.values():
+            wanted = ", ".join(names.values())
+            raise ReplaceWhereMismatchError(format_.storage.url, f"equality of {wanted}", str(row))
     return _replace_keys(format_, rows, table, Op.EQ, execution)
 
 
@@ -142,10 +153,17 @@ def overwrite_partitions(format_: TableFormat, data: ArrowStream, execution: Exe
     partitions = list(format_.latest().partition_columns)
     if not partitions:
         raise NonPartitionedTableError(format_.storage.url)
-    rows = table.select(partitions).group_by(partitions).aggregate([]).to_pylist()
+    names = _named(format_.latest().schema, partitions, table)
+    rows = table.select(list(names)).rename_columns(partitions).group_by(partitions).aggregate([]).to_pylist()
     if not rows:
         return ChangeResult(instant=None)
     return _replace_keys(format_, rows, table, Op.NULL_SAFE_EQ, execution)
+
+
+def _named(schema: Schema, columns: Sequence[str], data: pa.Table) -> dict[str, str]:
+    """The columns of the table by the names that the data has for them, which may differ in case."""
+    given = schema_of(data.schema)
+    return {given.field(name).name: schema.field(name).name for name in columns}
 
 
 def _replace_keys(
@@ -162,8 +180,10 @@ def _replace_keys(
     return replace_where(format_, [(predicate, table)], ReplaceOptions(data_columns=True), execution)
 
 
-def _checked(format_: TableFormat, state: TableState, predicate: Predicate | str, options: ReplaceOptions) -> Predicate:
-    bound = TRUE if predicate == "" else simplify(bind(predicate, state.schema))
+def _checked(
+    format_: TableFormat, state: TableState, predicate: Predicate | str | None, options: ReplaceOptions
+) -> Predicate:
+    bound = TRUE if predicate is None or predicate == "" else simplify(bind(predicate, state.schema))
     if bound == TRUE:
         if options.allow_full_table:
             return bound

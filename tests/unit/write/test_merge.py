@@ -1,0 +1,199 @@
+"""Merging and upserting rows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import tablespec
+from tablespec import Strategy
+from tablespec.errors import (
+    AmbiguousColumnError,
+    ColumnNotFoundError,
+    ConstraintViolatedError,
+    InvalidPredicateError,
+    MultipleMatchesError,
+    NoRecordKeyError,
+)
+from tests.handmade import contents
+from tests.rows import assert_same_rows
+
+SCHEMA = pa.schema({"id": pa.int64(), "city": pa.string(), "fare": pa.float64()})
+ROWS = [(1, "sf", 10.0), (2, "la", 20.0), (3, None, None)]
+both = pytest.mark.parametrize("strategy", list(Strategy), ids=lambda strategy: strategy.value)
+
+
+def rows(*given):
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row)) for row in given], SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = tablespec.create_table(str(tmp_path), SCHEMA, key=["id"])
+    made.append(rows(*ROWS))
+    return made
+
+
+@both
+def test_the_first_clause_that_applies_counts(table, strategy):
+    result = table.merge(
+        rows((1, "x", 0.0), (2, "x", 1.0), (3, "x", 2.0), (4, "x", 3.0), (5, "x", 0.0)),
+        "t.id = s.id",
+        tablespec.when_matched_delete("s.fare = 0"),
+        tablespec.when_matched_update({"fare": "t.fare + s.fare"}, "t.city is not null"),
+        tablespec.when_matched_update(),
+        tablespec.when_not_matched_insert(where="s.fare > 0"),
+        strategy=strategy,
+    )
+
+    assert (result.rows_deleted, result.rows_updated, result.rows_inserted) == (1, 2, 1)
+    assert_same_rows(table.scan(), [(2, "la", 21.0), (3, "x", 2.0), (4, "x", 3.0)])
+
+
+@both
+def test_rows_that_the_source_lacks_change_or_go(table, strategy):
+    table.merge(
+        rows((1, "x", 1.0)),
+        "t.id = s.id",
+        tablespec.when_not_matched_by_source_update({"city": "'gone'"}, "t.id = 2"),
+        tablespec.when_not_matched_by_source_delete(),
+        strategy=strategy,
+    )
+
+    assert_same_rows(table.scan(), [(1, "sf", 10.0), (2, "gone", 20.0)])
+
+
+def test_a_source_without_rows_matches_nothing(table):
+    nothing = rows()
+
+    done = table.merge(nothing, "t.id = s.id", tablespec.when_matched_delete(), tablespec.when_not_matched_insert())
+    assert done.instant is None
+    table.merge(nothing, "t.id = s.id", tablespec.when_not_matched_by_source_delete("t.id = 2"))
+
+    assert_same_rows(table.scan(), [(1, "sf", 10.0), (3, None, None)])
+
+
+def test_null_keys_match_nothing(table):
+    table.merge(
+        pa.table({"city": pa.array([None], pa.string()), "id": [9]}),
+        "t.city = s.city",
+        tablespec.when_matched_delete(),
+        tablespec.when_not_matched_insert(),
+    )
+
+    assert_same_rows(table.scan(), [*ROWS, (9, None, None)])
+
+
+def test_columns_are_found_whatever_their_case(table):
+    source = pa.table({"ID": [1, 4], "City": ["x", "y"]})
+
+    table.merge(source, "t.id = s.id", tablespec.when_matched_update(), tablespec.when_not_matched_insert())
+
+    assert_same_rows(table.scan(), [(1, "x", 10.0), (2, "la", 20.0), (3, None, None), (4, "y", None)])
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        tablespec.when_not_matched_insert(),
+        tablespec.when_matched_update(),
+        tablespec.when_not_matched_insert({}),
+        tablespec.when_matched_update({}),
+    ],
+    ids=["insert", "update", "insert of nothing", "update of nothing"],
+)
+def test_a_clause_that_sets_no_column_is_refused(table, clause):
+    with pytest.raises(InvalidPredicateError, match="sets at least one column"):
+        table.merge(pa.table({"number": [1]}), "t.id = s.number", clause)
+
+
+@pytest.mark.parametrize(
+    ("on", "error"),
+    [
+        ("t.id = s.nothing", ColumnNotFoundError),
+        ("id = s.id", AmbiguousColumnError),
+        ("t.id =", InvalidPredicateError),
+    ],
+)
+def test_a_condition_that_cannot_be_understood_is_refused(table, on, error):
+    with pytest.raises(error):
+        table.merge(rows((1, "x", 1.0)), on, tablespec.when_matched_delete())
+
+
+def test_a_row_that_two_rows_match_is_named_and_nothing_changes(table, tmp_path):
+    before = contents(tmp_path)
+
+    with pytest.raises(MultipleMatchesError, match="'id': 1"):
+        table.merge(rows((1, "x", 1.0), (1, "y", 2.0)), "t.id = s.id", tablespec.when_matched_update())
+
+    assert contents(tmp_path) == before
+
+
+def test_constraints_hold_for_merged_rows_and_nothing_is_left(table, tmp_path):
+    table.add_constraint("cheap", "fare < 100 or fare is null")
+    before = contents(tmp_path)
+
+    for row in ((1, "x", 500.0), (9, "x", 500.0)):
+        with pytest.raises(ConstraintViolatedError, match="cheap"):
+            table.merge(rows(row), "t.id = s.id", tablespec.when_matched_update(), tablespec.when_not_matched_insert())
+
+    assert contents(tmp_path) == before
+
+
+# --- upsert ---
+
+
+@both
+def test_an_upsert_replaces_known_keys_and_inserts_others(table, strategy):
+    result = table.upsert(rows((2, "x", 2.0), (4, "y", 4.0)), strategy=strategy)
+
+    assert (result.rows_updated, result.rows_inserted) == (1, 1)
+    assert_same_rows(table.scan(), [(1, "sf", 10.0), (2, "x", 2.0), (3, None, None), (4, "y", 4.0)])
+
+
+def test_the_greatest_value_of_the_ordering_column_counts_and_null_is_below_all(table):
+    late = [
+        (1, "lower", 9.0),
+        (2, "first", 30.0),
+        (2, "last", 30.0),
+        (3, "known", 1.0),
+        (4, "null", None),
+        (4, "x", 0.0),
+    ]
+
+    table.upsert(rows(*late), order_by="fare")
+
+    assert_same_rows(table.scan(), [(1, "sf", 10.0), (2, "last", 30.0), (3, "known", 1.0), (4, "x", 0.0)])
+
+
+def test_the_table_may_name_the_ordering_column(table):
+    table.set_properties({"tablespec.orderingColumn": "fare"})
+
+    table.upsert(rows((1, "late", 9.0)))
+
+    assert_same_rows(table.scan("id = 1"), [(1, "sf", 10.0)])
+
+
+def test_an_upsert_finds_columns_whatever_their_case(table):
+    table.upsert(pa.table({"ID": [1], "FARE": [11.0]}), order_by="Fare")
+
+    assert_same_rows(table.scan("id = 1"), [(1, "sf", 11.0)])
+
+
+@pytest.mark.parametrize(
+    ("data", "order_by", "lacking"),
+    [(pa.table({"fare": [1.0]}), None, "id"), (rows((1, "x", 1.0)), "nothing", "nothing")],
+    ids=["key", "ordering column"],
+)
+def test_a_column_that_an_upsert_needs_is_named(table, data, order_by, lacking):
+    with pytest.raises(ColumnNotFoundError) as caught:
+        table.upsert(data, order_by=order_by)
+
+    assert caught.value.column == lacking
+
+
+def test_a_table_without_a_record_key_cannot_be_upserted(tmp_path):
+    keyless = tablespec.create_table(str(tmp_path / "keyless"), SCHEMA)
+
+    with pytest.raises(NoRecordKeyError):
+        keyless.upsert(rows((1, "x", 1.0)))

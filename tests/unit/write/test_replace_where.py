@@ -1,0 +1,188 @@
+"""Replacing the rows under a predicate."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import tablespec
+from tablespec import Strategy
+from tablespec.errors import (
+    FullTableChangeError,
+    InvalidPredicateError,
+    NonPartitionedTableError,
+    PartitionColumnNotFoundError,
+    ReplaceWhereMismatchError,
+    TypeMismatchError,
+    UnsupportedOperatorError,
+)
+from tests.handmade import actions_of, contents
+from tests.rows import assert_same_rows
+
+SCHEMA = pa.schema({"id": pa.int64(), "p": pa.string(), "n": pa.int64()})
+ROWS = [(1, "a", 1), (2, "a", 2), (3, "b", 1), (4, None, 2), (5, "d/e%", 1)]
+both = pytest.mark.parametrize("strategy", list(Strategy), ids=lambda strategy: strategy.value)
+
+
+def rows(*given):
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row)) for row in given], SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = tablespec.create_table(str(tmp_path), SCHEMA, partition_by=["p"])
+    made.append(rows(*ROWS))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("predicate", "gone"),
+    [
+        ("p = 'a'", {1, 2}),
+        ("p != 'a'", {3, 5}),
+        ("p < 'b'", {1, 2}),
+        ("p <= 'b'", {1, 2, 3}),
+        ("p > 'b'", {5}),
+        ("p >= 'b'", {3, 5}),
+        ("p in ('a', 'b')", {1, 2, 3}),
+        ("p not in ('a', 'b')", {5}),
+        ("p between 'b' and 'c'", {3}),
+        ("p is null", {4}),
+        ("p is not null", {1, 2, 3, 5}),
+        ("p <=> null", {4}),
+        ("p <=> 'a'", {1, 2}),
+        ("p like 'd/%'", {5}),
+        ("p = 'a' and p < 'b'", {1, 2}),
+        ("p = 'a' or p is null", {1, 2, 4}),
+        ("not p = 'a'", {3, 5}),
+    ],
+)
+def test_partitions_are_replaced_without_being_read(table, tmp_path, predicate, gone):
+    for file in tmp_path.glob("p=*/*.parquet"):
+        file.write_bytes(b"")
+    left = {row[0] for row in ROWS} - gone
+
+    told = table.replace_where(predicate, dry_run=True)
+    assert (told.rows_deleted, table.instant().version) == (len(gone), 1)
+    done = table.replace_where(predicate)
+
+    assert (done.rows_deleted, done.rows_inserted, done.vectors_written) == (len(gone), 0, 0)
+    slices = [one.slice for one in table.scan().slices]
+    assert sum(slice_.rows for slice_ in slices) == len(left)
+
+
+@both
+def test_rows_of_other_columns_are_replaced_when_that_is_allowed(table, strategy):
+    result = table.replace_where("n = 1", rows((9, "z", 1)), data_columns=True, strategy=strategy)
+
+    assert (result.rows_deleted, result.rows_inserted) == (3, 1)
+    assert_same_rows(table.scan(), [(2, "a", 2), (4, None, 2), (9, "z", 1)])
+
+
+def test_several_predicates_are_one_commit(table, tmp_path):
+    result = table.replace_where([("p = 'a'", rows((6, "a", 1))), ("p is null", rows((7, None, 1), (8, None, 2)))])
+
+    assert (result.rows_deleted, result.rows_inserted, result.instant.version) == (3, 3, 2)
+    assert_same_rows(table.scan(columns=["id"]), [(3,), (5,), (6,), (7,), (8,)])
+    (info,) = actions_of(tmp_path, 2, "commitInfo")
+    assert info["tablespec"]["replaceWhere"]["predicates"] == ["`p` = 'a'", "`p` IS NULL"]
+
+
+def test_the_commit_tells_the_predicate_and_the_metrics(table, tmp_path):
+    result = table.replace_where("p = 'a'", rows((6, "a", 1)))
+
+    (info,) = actions_of(tmp_path, 2, "commitInfo")
+    recorded = info["tablespec"]["replaceWhere"]
+    assert (recorded["predicate"], recorded["dataChange"]) == ("`p` = 'a'", True)
+    assert abs(recorded["timestamp"] - info["timestamp"]) < 60_000
+    assert info["operationMetrics"] == {name: str(count) for name, count in result.metrics}
+    assert dict(result.metrics) | {"numDeletedRows": 2, "numOutputRows": 1, "numRemovedFiles": 1} == dict(
+        result.metrics
+    )
+
+
+def test_partitions_without_a_value_are_null_however_they_are_written(table):
+    table.replace_where("p is null or p = ''", rows((7, "", 1), (8, None, 1)))
+
+    assert_same_rows(table.scan("p is null"), [(7, None, 1), (8, None, 1)])
+
+
+@pytest.mark.parametrize("row", [(6, "b", 1), (6, None, 1)], ids=["false", "null"])
+def test_a_new_row_for_which_the_predicate_is_not_true_is_named_and_nothing_changes(table, tmp_path, row):
+    before = contents(tmp_path)
+
+    with pytest.raises(ReplaceWhereMismatchError, match="'id': 6"):
+        table.replace_where("p = 'a'", rows((5, "a", 1), row))
+
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("predicate", [None, "", "true", "1 = 1", "p = 'a' or true"])
+def test_all_rows_are_replaced_only_when_that_is_allowed(table, predicate):
+    with pytest.raises(FullTableChangeError):
+        table.replace_where(predicate, rows((9, "z", 1)))
+
+    table.replace_where(predicate, rows((9, "z", 1)), allow_full_table=True)
+
+    assert_same_rows(table.scan(), [(9, "z", 1)])
+
+
+@pytest.mark.parametrize(
+    ("predicate", "error"),
+    [
+        ("p = ", InvalidPredicateError),
+        ("upper(p) = 'A'", UnsupportedOperatorError),
+        ("p in (select 1)", UnsupportedOperatorError),
+        ("n = 1", PartitionColumnNotFoundError),
+        ("p = 1", TypeMismatchError),
+    ],
+)
+def test_predicates_are_refused_by_name(table, predicate, error):
+    with pytest.raises(error):
+        table.replace_where(predicate, rows())
+
+
+def test_a_table_without_partitions_needs_to_allow_other_columns(tmp_path):
+    flat = tablespec.create_table(str(tmp_path / "flat"), SCHEMA)
+    flat.append(rows(*ROWS))
+
+    with pytest.raises(NonPartitionedTableError):
+        flat.replace_where("n = 1", rows())
+    assert flat.replace_where("n = 1", data_columns=True).rows_deleted == 3
+
+
+# --- by values of the data ---
+
+
+@both
+def test_replace_using_replaces_rows_with_the_same_values(table, strategy):
+    table.replace_using(["p", "n"], rows((6, "a", 1), (7, "b", 1)), strategy=strategy)
+
+    assert_same_rows(table.scan(), [(2, "a", 2), (4, None, 2), (5, "d/e%", 1), (6, "a", 1), (7, "b", 1)])
+
+
+def test_replace_using_finds_columns_whatever_their_case(table):
+    table.replace_using(["P"], pa.table({"ID": [6], "P": ["a"], "N": [9]}))
+
+    assert_same_rows(table.scan("p = 'a'"), [(6, "a", 9)])
+
+
+@pytest.mark.parametrize("more", [(), ((6, "a", 1),)], ids=["alone", "beside others"])
+def test_replace_using_refuses_rows_without_the_value_that_they_replace_by(table, tmp_path, more):
+    before = contents(tmp_path)
+
+    with pytest.raises(ReplaceWhereMismatchError, match="None"):
+        table.replace_using(["p"], rows((7, None, 1), *more))
+
+    assert contents(tmp_path) == before
+
+
+def test_overwrite_partitions_replaces_those_that_the_data_has(table):
+    table.overwrite_partitions(rows((6, "a", 1), (7, None, 1)))
+
+    assert_same_rows(table.scan(columns=["id"]), [(3,), (5,), (6,), (7,)])
+
+
+def test_data_without_rows_replaces_nothing(table):
+    assert table.overwrite_partitions(rows()).instant is None
+    assert table.replace_using(["p"], rows()).instant is None
