@@ -26,6 +26,11 @@ class Execution:
     runner: Runner = Threads()
     retries: Retries = Retries()
 
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.strategy, Strategy | None):
+            # Any other value would count as merge-on-read without a word.
+            raise TypeError(f"strategy is {' or '.join(map(str, Strategy))}, and not {self.strategy!r}")
+
 
 class Running(TypedDict, total=False):
     """Keywords of verbs that spread their work."""

@@ -98,6 +98,13 @@ def test_the_table_may_choose_the_strategy(table, tmp_path):
     assert table.delete("id = 2", strategy=Strategy.MERGE_ON_READ).vectors_written == 1
 
 
+def test_a_strategy_that_is_none_is_refused(table):
+    with pytest.raises(TypeError, match="strategy is Strategy.MERGE_ON_READ or Strategy.COPY_ON_WRITE, and not 'copy'"):
+        table.delete("id = 1", strategy="copy")
+
+    assert table.instant().version == 1
+
+
 @both
 def test_files_that_match_as_a_whole_are_dropped_unread(table, tmp_path, strategy):
     for file in (tmp_path / "day=2").iterdir():
