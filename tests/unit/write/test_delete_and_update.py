@@ -99,7 +99,9 @@ def test_the_table_may_choose_the_strategy(table, tmp_path):
 
 
 def test_a_strategy_that_is_none_is_refused(table):
-    with pytest.raises(TypeError, match=r"strategy is Strategy.MERGE_ON_READ or Strategy.COPY_ON_WRITE, and not 'copy'"):
+    with pytest.raises(
+        TypeError, match=r"strategy is Strategy.MERGE_ON_READ or Strategy.COPY_ON_WRITE, and not 'copy'"
+    ):
         table.delete("id = 1", strategy="copy")
 
     assert table.instant().version == 1
