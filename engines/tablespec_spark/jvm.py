@@ -6,30 +6,45 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import pyarrow as pa
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from tablespec import TableSpecError
+from tablespec import FileSlice, Scan, TableSpecError
+from tablespec_spark.expressions import column_of
 
 _PACKAGE = "io.tablespec.spark"
 # Files tell their dates by the one calendar unless their writer says otherwise.
-_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+PARQUET_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+
+
+class FileListing(Protocol):
+    """Tells the files of a scan that may match the filters of a query, which come as JSON."""
+
+    @property
+    def scan(self) -> Scan: ...
+    def partitions(self, filters: str) -> Sequence[tuple[tuple[object, ...], Sequence[FileSlice]]]:
+        """The files by the values of their partition columns."""
+        ...
+
+    def __call__(self, filters: str) -> bytes:
+        """The same, packed."""
+        ...
 
 
 @attrs.frozen(kw_only=True)
 class FileRelation:
     """Parquet files whose listing is asked for by each query.
 
-    Relations with the same key have the same files. `listing` turns the filters of a query, as JSON, into the packed files that
-    may match; partition columns come after the data columns.
+    Relations with the same key have the same files; partition columns come after the data columns.
     """
 
     key: str
@@ -37,53 +52,56 @@ class FileRelation:
     data_schema: StructType
     partition_schema: StructType
     size: int
-    listing: Callable[[str], bytes]
+    listing: FileListing
 
 
 @attrs.define
 class ConnectSessionError(TableSpecError):
-    """The session has no JVM beside it that could be asked for anything."""
+    """The session has no JVM beside it that could be asked for this."""
 
-    session: str
+    asked: str
 
     def __str__(self) -> str:
         return (
-            f"{self.session} is a session of Spark Connect, whose planner cannot be reached; "
-            "use a classic session, made without remote()"
+            f"{self.asked} needs Spark's planner, which cannot be reached over Spark Connect; "
+            "use a classic session, made without remote(), or do without it"
         )
 
 
-def require_classic(spark: SparkSession) -> None:
-    """Raise for a session of Spark Connect."""
-    kind = type(spark)
-    if kind.__module__.startswith("pyspark.sql.connect"):
-        raise ConnectSessionError(f"{kind.__module__}.{kind.__qualname__}")
+def is_connect(spark: SparkSession) -> bool:
+    """Whether a session is one of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def file_relation(spark: SparkSession, relation: FileRelation) -> DataFrame:
-    """The rows of a relation, read by Spark's own Parquet reader."""
+def file_relation(spark: SparkSession, relation: FileRelation, row_index: str | None = None) -> DataFrame:
+    """The rows of a relation, read by Spark's own Parquet reader, with the position of each in its file where that has a name."""
     described = {
         "key": relation.key,
         "root": relation.root,
         "partitions": relation.partition_schema.jsonValue(),
         "columns": relation.data_schema.jsonValue(),
         "size": relation.size,
-        "options": _OPTIONS,
+        "options": PARQUET_OPTIONS,
     }
     frames = _frames(_jvm(spark))
     made = frames.relation(_session(spark), json.dumps(described), _Listing(relation.listing))
-    return ClassicDataFrame(made, spark)
+    rows = ClassicDataFrame(made, spark)
+    return rows if row_index is None else rows.select("*", F.col("_metadata.row_index").alias(row_index))
 
 
 def selected(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     """What `DataFrame.select` does, for many names at once."""
     below: Any = frame
+    if is_connect(frame.sparkSession):
+        return frame.select([column_of((name,)) for name in names])
     frames = _frames(_jvm(frame.sparkSession))
     return ClassicDataFrame(frames.select(below._jdf, json.dumps(list(names))), frame.sparkSession)
 
 
 def register_following(spark: SparkSession, function: str, read: Callable[[], DataFrame]) -> None:
     """Make a table function of this session that reads anew in each query that names it."""
+    if is_connect(spark):
+        raise ConnectSessionError("a view that follows a table")
     jvm = _jvm(spark)
     arguments = jvm.java.util.ArrayList()
     arguments.add(_Plan(read))
@@ -95,6 +113,8 @@ def map_in_arrow(
     frame: DataFrame, function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: StructType
 ) -> DataFrame:
     """What `DataFrame.mapInArrow` does, which asks for pandas though Arrow alone does the work."""
+    if is_connect(frame.sparkSession):
+        return frame.mapInArrow(function, schema)
     mapped = UserDefinedFunction(function, returnType=schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column: Any = mapped(*[frame[name] for name in frame.columns])
     below: Any = frame
@@ -143,7 +163,6 @@ def _session(spark: SparkSession) -> Any:
 
 
 def _jvm(spark: SparkSession) -> Any:
-    require_classic(spark)
     gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # pyspark has no types for its gateway
     return gateway.jvm

@@ -27,14 +27,18 @@ class CleanFiles:
 
     scan: Scan
 
-    def __call__(self, filters: str) -> bytes:
-        """The packed files that may match Spark's filters."""
+    def partitions(self, filters: str) -> Sequence[tuple[tuple[object, ...], Sequence[FileSlice]]]:
+        """The files that may match Spark's filters, by partition."""
         everything = isinstance(self.scan.mode, ReadOptimized)
-        partitions: dict[tuple[object, ...], list[FileSlice]] = {}
+        found: dict[tuple[object, ...], list[FileSlice]] = {}
         for slice_ in matching_slices(self.scan, filters):
             if slice_.base is not None and (everything or slice_.deletes is None):
-                partitions.setdefault(slice_.partition_values, []).append(slice_)
-        return packed(self.scan, partitions.items())
+                found.setdefault(slice_.partition_values, []).append(slice_)
+        return list(found.items())
+
+    def __call__(self, filters: str) -> bytes:
+        """The same, packed."""
+        return packed(self.scan, self.partitions(filters))
 
 
 @attrs.frozen(eq=False)
@@ -44,16 +48,17 @@ class DeletedFiles:
     scan: Scan
     numbers: Mapping[str, int]
 
+    def partitions(self, filters: str) -> Sequence[tuple[tuple[object, ...], Sequence[FileSlice]]]:
+        """The files that may match Spark's filters."""
+        return [
+            ((*slice_.partition_values, self.numbers[slice_.base.path] << ROW_BITS), [slice_])
+            for slice_ in matching_slices(self.scan, filters)
+            if slice_.base is not None and slice_.base.path in self.numbers
+        ]
+
     def __call__(self, filters: str) -> bytes:
-        """The packed files that may match Spark's filters."""
-        return packed(
-            self.scan,
-            [
-                ((*slice_.partition_values, self.numbers[slice_.base.path] << ROW_BITS), [slice_])
-                for slice_ in matching_slices(self.scan, filters)
-                if slice_.base is not None and slice_.base.path in self.numbers
-            ],
-        )
+        """The same, packed."""
+        return packed(self.scan, self.partitions(filters))
 
 
 def matching_slices(scan: Scan, filters: str) -> list[FileSlice]:

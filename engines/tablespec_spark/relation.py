@@ -13,18 +13,20 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import LongType
 
 from tablespec import And, Field, FileSlice, Match, Not, Or, Predicate, ReadOptimized, Scan
+from tablespec_spark.connect import can_be_listed, listed_files
 from tablespec_spark.expressions import column_of
-from tablespec_spark.jvm import FileRelation, file_relation, selected
+from tablespec_spark.jvm import FileRelation, file_relation, is_connect, selected
 from tablespec_spark.listing import ROW_BITS, CleanFiles, DeletedFiles, hadoop_url, has_hadoop_url
 from tablespec_spark.schema import spark_schema, spark_type
 
 _FIRST_ROW = "__tablespec_first_row"
+_INDEX = "__tablespec_index"
 _ROW = "__tablespec_row"
 # From so many deleted rows on they are too many to be sent to every executor.
 _BROADCAST_ROWS = 10_000_000
 
 
-def reads_natively(scan: Scan, slices: Sequence[FileSlice]) -> bool:
+def reads_natively(spark: SparkSession, scan: Scan, slices: Sequence[FileSlice]) -> bool:
     """Whether Spark's own reader finds everything in the files that the scan asks for."""
     layout = scan.state.layout
     return (
@@ -33,16 +35,22 @@ def reads_natively(scan: Scan, slices: Sequence[FileSlice]) -> bool:
         and not _asks_text(scan.predicate)
         and has_hadoop_url(scan.storage.url)
         and not any(slice_.needs_merge for slice_ in slices)
+        and (not is_connect(spark) or can_be_listed(slices))
     )
 
 
 def file_rows(spark: SparkSession, scan: Scan, slices: Sequence[FileSlice]) -> DataFrame:
     """All columns of the rows of the slices, and of all others that Spark's filters let pass; the scan's own is not applied."""
-    clean = _named(scan, file_relation(spark, _relation(scan, slices)))
+    clean = _named(scan, _rows(spark, _relation(scan, slices)))
     if isinstance(scan.mode, ReadOptimized):
         return clean
     deleted = [slice_ for slice_ in slices if slice_.deletes is not None]
     return clean.union(_named(scan, _without_deleted(spark, scan, deleted))) if deleted else clean
+
+
+def _rows(spark: SparkSession, relation: FileRelation, row_index: str | None = None) -> DataFrame:
+    make = listed_files if is_connect(spark) else file_relation
+    return make(spark, relation, row_index)
 
 
 def _asks_text(predicate: Predicate) -> bool:
@@ -105,10 +113,10 @@ def _without_deleted(spark: SparkSession, scan: Scan, slices: Sequence[FileSlice
         size=plain.size,
         listing=DeletedFiles(scan, numbers),
     )
-    row = (F.col(_FIRST_ROW) + F.col("_metadata.row_index")).alias(_ROW)
+    row = (F.col(_FIRST_ROW) + F.col(_INDEX)).alias(_ROW)
     deleted = spark.createDataFrame(_deleted_rows(scan, slices))
     few = sum(slice_.deletes.cardinality for slice_ in slices if slice_.deletes is not None) <= _BROADCAST_ROWS
-    rows = file_relation(spark, relation).select("*", row)
+    rows = _rows(spark, relation, _INDEX).select("*", row)
     return rows.join(F.broadcast(deleted) if few else deleted, _ROW, "left_anti")
 
 

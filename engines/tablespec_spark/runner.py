@@ -8,14 +8,17 @@ from typing import Any, Protocol, TypeVar
 
 import attrs
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from tablespec import Schema, TableSpecError, UnsupportedTableError
-from tablespec_spark.jvm import map_in_arrow, require_classic
+from tablespec_spark.connect import spread
+from tablespec_spark.jvm import is_connect, map_in_arrow
 from tablespec_spark.schema import spark_schema
 
+_OUTCOMES = StructType([StructField("number", IntegerType()), StructField("outcome", BinaryType())])
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -29,7 +32,8 @@ class ReadsRows(Protocol):
 def task_rows(spark: SparkSession, tasks: Sequence[ReadsRows], schema: Schema, table: str) -> DataFrame:
     """The rows of tasks that read themselves, in Arrow batches on executors; a task is never cut."""
     check_readable(table, schema)
-    require_classic(spark)
+    if is_connect(spark):
+        return spread(spark, [pickle.dumps(task) for task in tasks], _read_all, spark_schema(schema))
     pickled = [(pickle.dumps(task),) for task in tasks]
     rows = spark.sparkContext.parallelize(pickled, max(1, len(pickled)))
     return map_in_arrow(spark.createDataFrame(rows, "task binary"), _read_all, spark_schema(schema))
@@ -37,7 +41,7 @@ def task_rows(spark: SparkSession, tasks: Sequence[ReadsRows], schema: Schema, t
 
 def _read_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for pickled in batch.column(0):
+        for pickled in batch.column("task"):
             yield from pickle.loads(pickled.as_py()).read()
 
 
@@ -72,12 +76,25 @@ class Executors:
         """The results in the order of the tasks; of a task that was tried again only the attempt that Spark counts."""
         if not tasks:
             return
-        require_classic(self.spark)
-        spread = self.spark.sparkContext.parallelize(list(tasks), len(tasks))
-        for outcome in spread.map(_Attempt(function)).collect():
+        for outcome in self._outcomes(_Attempt(function), tasks):
             if isinstance(outcome, TableSpecError):
                 raise outcome
             yield outcome
+
+    def _outcomes(self, attempt: _Attempt, tasks: Sequence[Any]) -> Iterable[Any]:
+        if not is_connect(self.spark):
+            return self.spark.sparkContext.parallelize(list(tasks), len(tasks)).map(attempt).collect()
+        pickled = [cloudpickle.dumps((attempt, task)) for task in tasks]  # type: ignore[no-untyped-call]  # it has no types
+        told = spread(self.spark, pickled, _run_all, _OUTCOMES).collect()
+        return [pickle.loads(row.outcome) for row in sorted(told, key=lambda row: row.number)]
+
+
+def _run_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number, pickled in zip(batch.column("number"), batch.column("task")):
+            attempt, task = pickle.loads(pickled.as_py())
+            outcome = pa.array([pickle.dumps(attempt(task))], pa.binary())
+            yield pa.RecordBatch.from_pydict({"number": pa.array([number.as_py()], pa.int32()), "outcome": outcome})
 
 
 @attrs.frozen

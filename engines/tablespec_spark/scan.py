@@ -83,7 +83,7 @@ def _quoted(name: str) -> str:
 def _frame(spark: SparkSession, asked: Scan) -> DataFrame:
     # A scan keeps the slices it has found, and a DataFrame must not keep those of a large table.
     slices = [judged.slice for judged in attrs.evolve(asked).slices]
-    if not reads_natively(asked, slices):
+    if not reads_natively(spark, asked, slices):
         return task_rows(spark, asked.tasks(), asked.schema, asked.storage.url)
     rows = file_rows(spark, asked, slices)
     if asked.predicate != _EVERYTHING:

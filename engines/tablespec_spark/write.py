@@ -29,7 +29,7 @@ from tablespec import (
     Table,
     TableSpecError,
 )
-from tablespec_spark.jvm import map_in_arrow, require_classic
+from tablespec_spark.jvm import map_in_arrow
 from tablespec_spark.runner import Executors, check_reachable
 
 _OUTCOME = "outcome"
@@ -209,11 +209,10 @@ class FrameRows:
     @property
     def arrow_schema(self) -> pa.Schema:
         """The columns of the DataFrame."""
-        return to_arrow_schema(self.frame.schema)
+        return to_arrow_schema(self.frame.schema, timezone="UTC")
 
     def write(self, writer: RowWriter) -> tuple[NewFile, ...]:
         """The files that hold the rows now; when a part fails, what the others wrote is removed."""
-        require_classic(self.frame.sparkSession)
         told = map_in_arrow(self.frame, _Part(writer), StructType().add(_OUTCOME, BinaryType())).collect()
         outcomes = [pickle.loads(row[_OUTCOME]) for row in told]
         files = tuple(file for outcome in outcomes if isinstance(outcome, tuple) for file in outcome)
