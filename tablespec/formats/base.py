@@ -440,6 +440,15 @@ class RecordsTransactions(Protocol):
 
 
 @runtime_checkable
+class WritesVectors(Protocol):
+    """A table that writes files for what `revise` is told."""
+
+    def vector_files(self, revised: Sequence[tuple[bytes, bytes]]) -> frozenset[str]:
+        """The files that `revise` wrote for these origins, by their paths."""
+        ...
+
+
+@runtime_checkable
 class RemembersReturns(Protocol):
     """A table that remembers which rows restores brought back, until they are moved to other files."""
 

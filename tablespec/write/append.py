@@ -16,7 +16,15 @@ from tablespec.errors import (
     TableSpecError,
     UnsupportedTableError,
 )
-from tablespec.formats.base import Change, NewFile, RecordsTransactions, TableFormat, TableState, WritableFormat
+from tablespec.formats.base import (
+    Change,
+    NewFile,
+    RecordsTransactions,
+    TableFormat,
+    TableState,
+    WritableFormat,
+    WritesVectors,
+)
 from tablespec.model.instant import Instant
 from tablespec.model.schema import Schema
 from tablespec.txn.transaction import Retries, commit, new_operation_id
@@ -174,12 +182,15 @@ def writable(format_: TableFormat, operation: str) -> WritableFormat:
 
 def commit_files(format_: WritableFormat, change: Change, state: TableState, retries: Retries) -> Instant:
     """Commit, and take the new files away again when it is certain that the commit did not happen."""
-    with discarding(format_, (*change.adds, *change.change_files)):
+    vectors = format_.vector_files(change.revised) if isinstance(format_, WritesVectors) else frozenset()
+    with discarding(format_, (*change.adds, *change.change_files), vectors):
         return commit(format_, change, state, retries)
 
 
 @contextmanager
-def discarding(format_: WritableFormat, files: tuple[NewFile, ...]) -> Iterator[None]:
+def discarding(
+    format_: WritableFormat, files: tuple[NewFile, ...], others: frozenset[str] = frozenset()
+) -> Iterator[None]:
     """Remove files when what is done with them fails, unless a commit of them may be durable all the same."""
     try:
         yield
@@ -187,6 +198,8 @@ def discarding(format_: WritableFormat, files: tuple[NewFile, ...]) -> Iterator[
         raise
     except TableSpecError:
         discard(format_, files)
+        for path in others:
+            format_.storage.delete(path)
         raise
 
 

@@ -67,7 +67,7 @@ from tablespec.formats.delta.replay import Reconciled, apply, checked
 from tablespec.formats.delta.restore import definition_of
 from tablespec.formats.delta.retained import disposable, expired_log, needed_files, newest_checkpoint, run_starts
 from tablespec.formats.delta.returned import returned_at, returned_rows
-from tablespec.formats.delta.row_change import decode_add, live_files, revise
+from tablespec.formats.delta.row_change import decode_add, live_files, revise, vector_files
 from tablespec.formats.delta.state import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, DeltaState
 from tablespec.formats.maintenance import Definition, Retention
 from tablespec.model.change import AllRows, CommitChanges, FreshSlice
@@ -266,6 +266,10 @@ class DeltaFormat:
         """Write deletion vectors, all in one file."""
         assert isinstance(state, DeltaState)
         return revise(state, deleted)
+
+    def vector_files(self, revised: Sequence[tuple[bytes, bytes]]) -> frozenset[str]:
+        """The files with the deletion vectors of revised files."""
+        return vector_files(revised, self.storage.url)
 
     def try_commit(self, change: Change, state: TableState) -> Committed | Lost:
         """Write the next version after `state` unless somebody else has."""

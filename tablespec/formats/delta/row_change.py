@@ -16,7 +16,7 @@ from tablespec.formats.base import LiveFile
 from tablespec.formats.delta.actions import AddAction, DeletionVectorAction, RemoveAction
 from tablespec.formats.delta.adds import candidates, from_actions, judged
 from tablespec.formats.delta.checkpoint import add_rows
-from tablespec.formats.delta.deletion_vector import FILE_VERSION, encode_positions, encode_z85
+from tablespec.formats.delta.deletion_vector import FILE_VERSION, encode_positions, encode_z85, locate
 from tablespec.formats.delta.state import DeltaState
 
 # Deletion vectors lie in a folder of their own, several in one file. Trino does not read folders that start with `_`.
@@ -83,6 +83,13 @@ def revise(state: DeltaState, deleted: Sequence[tuple[bytes, BitMap64]]) -> list
         revised.append((origin, msgspec.json.encode(_with_vector(decode_add(origin), vector))))
     state.storage.put(f"{VECTOR_FOLDER}/deletion_vector_{identity}.bin", b"".join(chunks))
     return revised
+
+
+def vector_files(revised: Sequence[tuple[bytes, bytes]], table: str) -> frozenset[str]:
+    """The files that hold the deletion vectors of revised files."""
+    vectors = [_ADD.decode(new).deletion_vector for _, new in revised]
+    paths = [locate(vector, table).path for vector in vectors if vector is not None]
+    return frozenset(path for path in paths if path is not None)
 
 
 def removal(origin: bytes, now: int, *, data_change: bool) -> RemoveAction:

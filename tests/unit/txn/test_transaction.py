@@ -19,6 +19,7 @@ from tablespec.formats.delta.format import DeltaFormat
 from tablespec.storage.store import Storage
 from tablespec.table import Table
 from tablespec.txn.transaction import commit, new_operation_id
+from tablespec.write.execution import Strategy
 from tests.handmade import actions_of, checkpoint_file, commit_file, contents, versions_of
 from tests.rows import assert_same_rows
 from tests.storages import LosingAnswers, Overtaken, Refusing
@@ -250,6 +251,19 @@ def test_changes_of_rows_in_different_files_both_stand(files, act, others, level
 
     expected = [(3,)] if act is ON_OTHER_FILES["two deletes"][0] else [(1,), (2,), (3,)]
     assert_same_rows(tablespec.open_table(str(files)).scan(), expected)
+
+
+@pytest.mark.parametrize("strategy", list(Strategy), ids=lambda strategy: strategy.value)
+def test_a_change_of_rows_that_meets_a_conflict_leaves_no_file_behind(folder, strategy):
+    tablespec.open_table(str(folder)).append(rows(2, 3, 4))
+    tablespec.open_table(str(folder)).set_properties({"delta.enableChangeDataFeed": "true"})
+    loser = overtaken(folder, lambda other: other.set_properties({"owner": "me"}))
+    before = {path for path in contents(folder) if not path.startswith("_delta_log")}
+
+    with pytest.raises(CommitConflictError):
+        loser.update({"id": "id + 10"}, "id = 3", strategy=strategy)
+
+    assert {path for path in contents(folder) if not path.startswith("_delta_log")} == before
 
 
 def test_row_ids_that_somebody_gives_to_a_file_are_not_lost(files):
