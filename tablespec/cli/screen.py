@@ -86,7 +86,7 @@ class Bar:
     def expect(self, steps: int) -> None:
         """Tell that there are so many steps from here on."""
         if self.screen is not None:
-            self.screen.reset(self.task, start=False, total=steps)
+            self.screen.update(self.task, total=steps, completed=0)
 
 
 @contextmanager

@@ -145,6 +145,15 @@ def test_a_terminal_shows_progress_of_work_longer_than_a_second(seconds, shown):
     assert (b"counting" in _in_a_terminal(_working(seconds))) is shown
 
 
+def test_a_terminal_shows_how_many_tasks_of_upkeep_are_done():
+    program = (
+        "import time; from tablespec.cli.screen import progress; from tablespec.cli.maintain import Watched\n"
+        "with progress('tidying') as bar: list(Watched(bar).run(time.sleep, [0.01] * 6 + [1.5]))"
+    )
+
+    assert b"6/7" in _in_a_terminal(program)
+
+
 def test_a_pipe_never_shows_progress():
     done = subprocess.run([sys.executable, "-c", _working(1.5)], capture_output=True, check=True)
 
