@@ -8,7 +8,7 @@ from importlib.metadata import version
 import pyarrow as pa
 
 from tablespec.arrow.stream import ArrowStream
-from tablespec.catalog import Catalog, NewTable, create_at, open_at
+from tablespec.catalog import Catalog, Catalogs, NewTable, create_at, open_at
 from tablespec.errors import (
     InstantNotFoundError,
     SchemaMismatchError,
@@ -16,6 +16,7 @@ from tablespec.errors import (
     TableNotFoundError,
     TableSpecError,
     TableSpecWarning,
+    UnsupportedByEngineError,
     UnsupportedOperatorError,
     UnsupportedTableError,
 )
@@ -39,6 +40,8 @@ from tablespec.expr.nodes import (
     columns_of,
 )
 from tablespec.formats.base import JudgedSlice, NewFile, OpenOptions, Profile
+from tablespec.maintain.cluster import Clustering
+from tablespec.maintain.compact import Compacting
 from tablespec.maintain.rewrite import RewriteResult
 from tablespec.maintain.skip import COOLDOWN
 from tablespec.model.file import FileSlice
@@ -49,11 +52,12 @@ from tablespec.read.changes import ChangeScan
 from tablespec.read.file_index import At, Filters
 from tablespec.read.incremental import IncrementalScan
 from tablespec.read.scan import Scan
-from tablespec.sql.run import run_statement
+from tablespec.sql.query import changed_table
+from tablespec.sql.run import Queries, Tables, run_statement
 from tablespec.storage.store import Storage
 from tablespec.table import Table
 from tablespec.txn.transaction import Retries
-from tablespec.write.append import Appended, AppendPlan
+from tablespec.write.append import Appended, Appending, AppendPlan
 from tablespec.write.authorize import ANONYMOUS, Authorizer, PolicyFile, Privilege, access_to
 from tablespec.write.change_target import RowOp
 from tablespec.write.clauses import (
@@ -63,7 +67,7 @@ from tablespec.write.clauses import (
     when_not_matched_by_source_update,
     when_not_matched_insert,
 )
-from tablespec.write.execution import Strategy
+from tablespec.write.execution import Changing, Strategy
 from tablespec.write.merge_plan import Clause
 from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm
 from tablespec.write.page_source import UpdatablePageSource
@@ -77,18 +81,23 @@ __all__ = [
     "And",
     "AppendPlan",
     "Appended",
+    "Appending",
     "ArrayType",
     "ArrowStream",
     "Assignments",
     "At",
     "Authorizer",
     "Catalog",
+    "Catalogs",
     "Cdc",
     "ChangeHandle",
     "ChangeResult",
     "ChangeScan",
+    "Changing",
     "Clause",
+    "Clustering",
     "Column",
+    "Compacting",
     "Compare",
     "DataType",
     "DecimalType",
@@ -118,6 +127,7 @@ __all__ = [
     "Primitive",
     "Privilege",
     "Profile",
+    "Queries",
     "ReadOptimized",
     "ReadingMode",
     "ReplaceOptions",
@@ -139,13 +149,16 @@ __all__ = [
     "TableNotFoundError",
     "TableSpecError",
     "TableSpecWarning",
+    "Tables",
     "Text",
     "TextTest",
     "Timeline",
+    "UnsupportedByEngineError",
     "UnsupportedOperatorError",
     "UnsupportedTableError",
     "UpdatablePageSource",
     "all_of",
+    "changed_table",
     "columns_of",
     "create_table",
     "open_table",
@@ -205,9 +218,10 @@ def create_table(
     return create_at(storage, access_to(storage.url, authorizer, principal), new)
 
 
-def sql(statement: str, catalog: Catalog, *, data_columns: bool = False) -> ChangeResult:
+def sql(statement: str, catalog: Tables, *, data_columns: bool = False, queries: Queries | None = None) -> ChangeResult:
     """Run a DELETE, UPDATE, INSERT or MERGE on tables of a catalog.
 
-    `data_columns` lets INSERT INTO ... REPLACE WHERE look at other columns than those of the partitions. Queries are the engines' matter.
+    `data_columns` lets INSERT INTO ... REPLACE WHERE look at other columns than those of the partitions. Queries are the engines' matter:
+    one hands over `queries` to answer those that INSERT and MERGE take their rows from.
     """
-    return run_statement(statement, catalog, data_columns=data_columns)
+    return run_statement(statement, catalog, data_columns=data_columns, queries=queries)

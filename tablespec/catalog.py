@@ -141,3 +141,28 @@ class Catalog:
         folders, _ = self.storage.list_folder(folder)
         names = [path.rstrip("/").rpartition("/")[2] for path in folders]
         return sorted(name for name in names if _IDENTIFIER.fullmatch(name))
+
+
+@attrs.frozen
+class Catalogs:
+    """Catalogs by name: `lake.db.trips` is the table `db.trips` of the one called lake."""
+
+    named: tuple[tuple[str, Catalog], ...] = ()
+
+    def load(self, name: str) -> Table:
+        """The table of that name; asks for SELECT."""
+        catalog, _, table = name.partition(".")
+        found = dict(self.named).get(catalog)
+        if found is None:
+            raise InvalidNameError(name)
+        return found.load(table)
+
+    def has(self, name: tuple[str, ...] | None) -> bool:
+        """Whether a name, in parts, begins with that of a catalog."""
+        return name is not None and len(name) > 1 and name[0] in dict(self.named)
+
+    def with_catalog(self, name: str, catalog: Catalog) -> Catalogs:
+        """These and one more, which takes the place of one of the same name."""
+        if not _IDENTIFIER.fullmatch(name):
+            raise InvalidNameError(name)
+        return Catalogs((*((other, one) for other, one in self.named if other != name), (name, catalog)))

@@ -286,13 +286,17 @@ class Table:
         """Write a checkpoint of the newest state and tell how many files it lists."""
         return writable(self._allowed(Privilege.UPDATE), "checkpoint").checkpoint()
 
-    def compact(self, where: Filters = None, **options: Unpack[Compacting]) -> RewriteResult:
+    def compact(
+        self, where: Filters = None, *, runner: Runner = Threads(), **options: Unpack[Compacting]
+    ) -> RewriteResult:
         """Write small files, and files with many deleted rows, anew; the rows stay the same."""
-        return compact(self._allowed(Privilege.UPDATE), where, **options)
+        return compact(self._allowed(Privilege.UPDATE), where, runner=runner, **options)
 
-    def cluster(self, by: Sequence[str], where: Filters = None, **options: Unpack[Clustering]) -> RewriteResult:
+    def cluster(
+        self, by: Sequence[str], where: Filters = None, *, runner: Runner = Threads(), **options: Unpack[Clustering]
+    ) -> RewriteResult:
         """Write partitions anew with their rows in order, by `sort` or `zorder`; the rows stay the same."""
-        return cluster(self._allowed(Privilege.UPDATE), by, where, **options)
+        return cluster(self._allowed(Privilege.UPDATE), by, where, runner=runner, **options)
 
     @property
     def skips(self) -> tuple[Skip, ...]:

@@ -30,6 +30,7 @@ from tablespec import (
     Snapshot,
     StructType,
     Table,
+    UnsupportedByEngineError,
     columns_of,
 )
 from tablespec_duckdb.expressions import condition, quoted, type_name
@@ -91,8 +92,10 @@ def changes(
     return con.from_arrow(table.changes(after, upto, where, columns))
 
 
-def attach(con: DuckDBPyConnection, table: Table, name: str, at: At = None) -> None:
-    """Make a view of a table that SQL can use; it stays on its state until it is attached again."""
+def attach(con: DuckDBPyConnection, table: Table, name: str, at: At = None, *, follow: bool = False) -> None:
+    """Make a view of a table that SQL can use; it stays on its state until it is attached again or refreshed."""
+    if follow:
+        raise UnsupportedByEngineError("DuckDB", f"let {name} follow the table", f"call refresh(con, table, {name!r})")
     scan(con, table, at=at).create_view(name, replace=True)
 
 

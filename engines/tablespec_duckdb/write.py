@@ -2,51 +2,70 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
+from typing import Unpack
 
 import attrs
 from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 from tablespec import (
     Appended,
+    Appending,
     ArrowStream,
     Assignments,
-    Catalog,
     ChangeResult,
+    Changing,
     Clause,
+    Clustering,
+    Compacting,
+    Filters,
     Predicate,
-    Strategy,
+    RewriteResult,
     Table,
 )
-from tablespec import sql as run_statement
 
 Rows = DuckDBPyRelation | ArrowStream | str
-_CHANGE = re.compile(r"\s*(DELETE|UPDATE|INSERT|MERGE)\b", re.IGNORECASE)
 
 
-def append(con: DuckDBPyConnection, table: Table, data: Rows, *, merge_schema: bool = False) -> Appended:
+def append(con: DuckDBPyConnection, table: Table, data: Rows, **options: Unpack[Appending]) -> Appended:
     """Add rows."""
-    return table.append(_stream(con, data), merge_schema=merge_schema)
+    return table.append(stream(con, data), **options)
 
 
 def replace_where(
     con: DuckDBPyConnection,
     table: Table,
     predicate: Predicate | str,
-    data: Rows,
+    data: Rows | None = None,
     *,
     data_columns: bool = False,
     allow_full_table: bool = False,
     dry_run: bool = False,
+    transaction: tuple[str, int] | None = None,
+    **how: Unpack[Changing],
 ) -> ChangeResult:
-    """Replace the rows under a predicate in one commit."""
+    """Replace the rows under a predicate by others, which must satisfy it, in one commit; without data they only go."""
     return table.replace_where(
         predicate,
-        _stream(con, data),
+        None if data is None else stream(con, data),
         data_columns=data_columns,
         allow_full_table=allow_full_table,
         dry_run=dry_run,
+        transaction=transaction,
+        **how,
     )
+
+
+def replace_using(
+    con: DuckDBPyConnection, table: Table, columns: Sequence[str], data: Rows, **how: Unpack[Changing]
+) -> ChangeResult:
+    """Replace the rows that have the same values in some columns as a row of the data."""
+    return table.replace_using(columns, stream(con, data), **how)
+
+
+def overwrite_partitions(con: DuckDBPyConnection, table: Table, data: Rows, **how: Unpack[Changing]) -> ChangeResult:
+    """Replace every partition that the data has rows for."""
+    return table.overwrite_partitions(stream(con, data), **how)
 
 
 def delete(
@@ -55,10 +74,10 @@ def delete(
     predicate: Predicate | str | None,
     *,
     allow_full_table: bool = False,
-    strategy: Strategy | None = None,
+    **how: Unpack[Changing],
 ) -> ChangeResult:
     """Delete the rows for which the predicate is true."""
-    return table.delete(predicate, allow_full_table=allow_full_table, strategy=strategy)
+    return table.delete(predicate, allow_full_table=allow_full_table, **how)
 
 
 def update(
@@ -68,57 +87,53 @@ def update(
     predicate: Predicate | str | None,
     *,
     allow_full_table: bool = False,
-    strategy: Strategy | None = None,
+    **how: Unpack[Changing],
 ) -> ChangeResult:
     """Set columns of the rows for which the predicate is true."""
-    return table.update(values, predicate, allow_full_table=allow_full_table, strategy=strategy)
+    return table.update(values, predicate, allow_full_table=allow_full_table, **how)
 
 
 def merge(
-    con: DuckDBPyConnection,
-    table: Table,
-    source: Rows,
-    on: Predicate | str,
-    *clauses: Clause,
-    strategy: Strategy | None = None,
+    con: DuckDBPyConnection, table: Table, source: Rows, on: Predicate | str, *clauses: Clause, **how: Unpack[Changing]
 ) -> ChangeResult:
     """Merge a source: matched rows change or go, others come; `t` names the table and `s` the source."""
-    return table.merge(_stream(con, source), on, *clauses, strategy=strategy)
+    return table.merge(stream(con, source), on, *clauses, **how)
 
 
 def upsert(
-    con: DuckDBPyConnection,
-    table: Table,
-    data: Rows,
-    *,
-    order_by: str | None = None,
-    strategy: Strategy | None = None,
+    con: DuckDBPyConnection, table: Table, data: Rows, *, order_by: str | None = None, **how: Unpack[Changing]
 ) -> ChangeResult:
     """Insert rows, or replace those with the same record key."""
-    return table.upsert(_stream(con, data), order_by=order_by, strategy=strategy)
+    return table.upsert(stream(con, data), order_by=order_by, **how)
 
 
-def sql(
-    con: DuckDBPyConnection, statement: str, catalog: Catalog, *, data_columns: bool = False
-) -> ChangeResult | DuckDBPyRelation | None:
-    """Run a DELETE, UPDATE, INSERT or MERGE on tables of a catalog, and every other statement by DuckDB itself."""
-    if _CHANGE.match(statement):
-        return run_statement(statement, catalog, data_columns=data_columns)
-    return con.sql(statement)
+def compact(
+    con: DuckDBPyConnection, table: Table, where: Filters = None, **options: Unpack[Compacting]
+) -> RewriteResult:
+    """Write small files, and files with many deleted rows, anew; the rows stay the same."""
+    return table.compact(where, **options)
 
 
-def _stream(con: DuckDBPyConnection, data: Rows) -> ArrowStream:
+def cluster(
+    con: DuckDBPyConnection, table: Table, by: Sequence[str], where: Filters = None, **options: Unpack[Clustering]
+) -> RewriteResult:
+    """Write partitions anew with their rows in order, by `sort` or `zorder`; the rows stay the same."""
+    return table.cluster(by, where, **options)
+
+
+def stream(con: DuckDBPyConnection, data: Rows) -> ArrowStream:
+    """Rows of any kind as a stream."""
     match data:
         case str():
-            return _Streamed(con.sql(data))
+            return Streamed(con.sql(data))
         case DuckDBPyRelation():
-            return _Streamed(data)
+            return Streamed(data)
         case _:
             return data
 
 
 @attrs.frozen(eq=False)
-class _Streamed:
+class Streamed:
     """A relation that gives its rows batch by batch, as often as it is asked."""
 
     relation: DuckDBPyRelation

@@ -30,6 +30,7 @@ from tablespec import (
     StructType,
     Table,
     TableSpecError,
+    UnsupportedByEngineError,
     all_of,
     columns_of,
 )
@@ -92,8 +93,13 @@ def changes(
     return _streamed(table.changes(after, upto, where, columns))
 
 
-def attach(context: pl.SQLContext[pl.LazyFrame], table: Table, name: str, at: At = None) -> None:
-    """Give a table a name in SQL; it stays on its state until it is attached again."""
+def attach(
+    context: pl.SQLContext[pl.LazyFrame], table: Table, name: str, at: At = None, *, follow: bool = False
+) -> None:
+    """Give a table a name in SQL; it stays on its state until it is attached again or refreshed."""
+    if follow:
+        way_out = f"call refresh(context, table, {name!r})"
+        raise UnsupportedByEngineError("Polars", f"let {name} follow the table", way_out)
     context.register(name, scan(table, at=at))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Unpack
 
 import attrs
 import polars as pl
@@ -10,12 +11,17 @@ import pyarrow as pa
 
 from tablespec import (
     Appended,
+    Appending,
     ArrowStream,
     Assignments,
     ChangeResult,
+    Changing,
     Clause,
+    Clustering,
+    Compacting,
+    Filters,
     Predicate,
-    Strategy,
+    RewriteResult,
     Table,
 )
 from tablespec_polars.expressions import exact_predicate
@@ -24,28 +30,42 @@ Condition = Predicate | str | pl.Expr
 Rows = pl.LazyFrame | ArrowStream
 
 
-def append(table: Table, data: Rows, *, merge_schema: bool = False) -> Appended:
+def append(table: Table, data: Rows, **options: Unpack[Appending]) -> Appended:
     """Add rows."""
-    return table.append(_stream(data), merge_schema=merge_schema)
+    return table.append(_stream(data), **options)
 
 
 def replace_where(
     table: Table,
     predicate: Condition,
-    data: Rows,
+    data: Rows | None = None,
     *,
     data_columns: bool = False,
     allow_full_table: bool = False,
     dry_run: bool = False,
+    transaction: tuple[str, int] | None = None,
+    **how: Unpack[Changing],
 ) -> ChangeResult:
-    """Replace the rows under a predicate in one commit."""
+    """Replace the rows under a predicate by others, which must satisfy it, in one commit; without data they only go."""
     return table.replace_where(
         exact_predicate(predicate, table.schema) if isinstance(predicate, pl.Expr) else predicate,
-        _stream(data),
+        None if data is None else _stream(data),
         data_columns=data_columns,
         allow_full_table=allow_full_table,
         dry_run=dry_run,
+        transaction=transaction,
+        **how,
     )
+
+
+def replace_using(table: Table, columns: Sequence[str], data: Rows, **how: Unpack[Changing]) -> ChangeResult:
+    """Replace the rows that have the same values in some columns as a row of the data."""
+    return table.replace_using(columns, _stream(data), **how)
+
+
+def overwrite_partitions(table: Table, data: Rows, **how: Unpack[Changing]) -> ChangeResult:
+    """Replace every partition that the data has rows for."""
+    return table.overwrite_partitions(_stream(data), **how)
 
 
 def delete(
@@ -53,14 +73,10 @@ def delete(
     predicate: Condition | None,
     *,
     allow_full_table: bool = False,
-    strategy: Strategy | None = None,
+    **how: Unpack[Changing],
 ) -> ChangeResult:
     """Delete the rows for which the predicate is true."""
-    return table.delete(
-        _predicate(table, predicate),
-        allow_full_table=allow_full_table,
-        strategy=strategy,
-    )
+    return table.delete(_predicate(table, predicate), allow_full_table=allow_full_table, **how)
 
 
 def update(
@@ -69,37 +85,30 @@ def update(
     predicate: Condition | None,
     *,
     allow_full_table: bool = False,
-    strategy: Strategy | None = None,
+    **how: Unpack[Changing],
 ) -> ChangeResult:
     """Set columns of the rows for which the predicate is true."""
-    return table.update(
-        values,
-        _predicate(table, predicate),
-        allow_full_table=allow_full_table,
-        strategy=strategy,
-    )
+    return table.update(values, _predicate(table, predicate), allow_full_table=allow_full_table, **how)
 
 
-def merge(
-    table: Table,
-    source: Rows,
-    on: Predicate | str,
-    *clauses: Clause,
-    strategy: Strategy | None = None,
-) -> ChangeResult:
+def merge(table: Table, source: Rows, on: Predicate | str, *clauses: Clause, **how: Unpack[Changing]) -> ChangeResult:
     """Merge a source: matched rows change or go, others come; `t` names the table and `s` the source."""
-    return table.merge(_stream(source), on, *clauses, strategy=strategy)
+    return table.merge(_stream(source), on, *clauses, **how)
 
 
-def upsert(
-    table: Table,
-    data: Rows,
-    *,
-    order_by: str | None = None,
-    strategy: Strategy | None = None,
-) -> ChangeResult:
+def upsert(table: Table, data: Rows, *, order_by: str | None = None, **how: Unpack[Changing]) -> ChangeResult:
     """Insert rows, or replace those with the same record key."""
-    return table.upsert(_stream(data), order_by=order_by, strategy=strategy)
+    return table.upsert(_stream(data), order_by=order_by, **how)
+
+
+def compact(table: Table, where: Filters = None, **options: Unpack[Compacting]) -> RewriteResult:
+    """Write small files, and files with many deleted rows, anew; the rows stay the same."""
+    return table.compact(where, **options)
+
+
+def cluster(table: Table, by: Sequence[str], where: Filters = None, **options: Unpack[Clustering]) -> RewriteResult:
+    """Write partitions anew with their rows in order, by `sort` or `zorder`; the rows stay the same."""
+    return table.cluster(by, where, **options)
 
 
 def _predicate(table: Table, condition: Condition | None) -> Predicate | str | None:
@@ -107,11 +116,11 @@ def _predicate(table: Table, condition: Condition | None) -> Predicate | str | N
 
 
 def _stream(data: Rows) -> ArrowStream:
-    return _Streamed(data) if isinstance(data, pl.LazyFrame) else data
+    return Streamed(data) if isinstance(data, pl.LazyFrame) else data
 
 
 @attrs.frozen(eq=False)
-class _Streamed:
+class Streamed:
     """A lazy frame that is computed batch by batch, as often as it is asked."""
 
     frame: pl.LazyFrame

@@ -20,8 +20,11 @@ from pyspark.util import PythonEvalType
 
 from tablespec import FileSlice, Scan, TableSpecError
 from tablespec_spark.expressions import column_of
+from tablespec_spark.errors import require_running, told, translate_errors
 
 _PACKAGE = "io.tablespec.spark"
+# Where the tables lie that frames were made of; files of theirs that are gone are told by an error of tablespec.
+_ROOTS: set[str] = set()
 # Files tell their dates by the one calendar unless their writer says otherwise.
 PARQUET_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 
@@ -84,6 +87,8 @@ def file_relation(spark: SparkSession, relation: FileRelation, row_index: str | 
         "options": PARQUET_OPTIONS,
     }
     frames = _frames(_jvm(spark))
+    _ROOTS.add(relation.root)
+    translate_errors(_ROOTS)
     made = frames.relation(_session(spark), json.dumps(described), _Listing(relation.listing))
     rows = ClassicDataFrame(made, spark)
     return rows if row_index is None else rows.select("*", F.col("_metadata.row_index").alias(row_index))
@@ -109,6 +114,29 @@ def register_following(spark: SparkSession, function: str, read: Callable[[], Da
     _session(spark).sessionState().tableFunctionRegistry().createOrReplaceTempFunction(function, builder, "scala_udf")
 
 
+def sql_with_tables(
+    spark: SparkSession, text: str, tables: Callable[[tuple[str, ...], str | None], DataFrame | None]
+) -> DataFrame:
+    """What Spark makes of a statement; `tables` gives the rows of those names, with a version or time, that are not Spark's."""
+    if is_connect(spark):
+        return spark.sql(text)
+    jvm = _jvm(spark)
+    translate_errors(_ROOTS)
+    arguments = jvm.java.util.ArrayList()
+    arguments.add(_Named(tables))
+    names = _catalog_names(jvm).getConstructors()[0].newInstance(arguments.toArray())
+    return ClassicDataFrame(names.sql(_session(spark), text), spark)
+
+
+def session_id(spark: SparkSession) -> str:
+    """What tells the session from others."""
+    if is_connect(spark):
+        connected: Any = spark
+        return str(connected.session_id)
+    _jvm(spark)
+    return str(_session(spark).sessionUUID())
+
+
 def map_in_arrow(
     frame: DataFrame, function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: StructType
 ) -> DataFrame:
@@ -132,7 +160,7 @@ class _Listing:
         try:
             return self._listing(filters)
         except TableSpecError as error:
-            return str(error)
+            return told(error)
 
     class Java:
         implements = ["java.util.function.Function"]  # noqa: RUF012 - Py4J wants a list here
@@ -149,12 +177,30 @@ class _Plan:
         try:
             made: Any = self._read()
         except TableSpecError as error:
-            return str(error)
+            return told(error)
         plan: object = made._jdf.queryExecution().analyzed()
         return plan
 
     class Java:
         implements = ["java.util.function.Supplier"]  # noqa: RUF012 - Py4J wants a list here
+
+
+class _Named:
+    """Tables by their names, as `java.util.function.BiFunction`."""
+
+    def __init__(self, tables: Callable[[tuple[str, ...], str | None], DataFrame | None]) -> None:
+        self._tables = tables
+
+    def apply(self, parts: Any, at: str | None) -> object:
+        """The plan of the rows, null, or the reason why they cannot be read."""
+        try:
+            found: Any = self._tables(tuple(str(part) for part in parts), at)
+        except TableSpecError as error:
+            return told(error)
+        return None if found is None else found._jdf.queryExecution().analyzed()
+
+    class Java:
+        implements = ["java.util.function.BiFunction"]  # noqa: RUF012 - Py4J wants a list here
 
 
 def _session(spark: SparkSession) -> Any:
@@ -163,6 +209,7 @@ def _session(spark: SparkSession) -> Any:
 
 
 def _jvm(spark: SparkSession) -> Any:
+    require_running(spark)
     gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # pyspark has no types for its gateway
     return gateway.jvm
@@ -178,6 +225,11 @@ def _frames(jvm: Any) -> Any:
 @lru_cache(maxsize=8)
 def _followed(jvm: Any) -> Any:
     return _java_class(jvm, "FollowedTable", jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+
+
+@lru_cache(maxsize=8)
+def _catalog_names(jvm: Any) -> Any:
+    return _java_class(jvm, "CatalogNames", jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
 
 
 def _java_class(jvm: Any, name: str, parent: Any) -> Any:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import attrs
 import pyarrow as pa
-from pyspark import cloudpickle
+from py4j.protocol import Py4JJavaError
+from pyspark import Broadcast, cloudpickle
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from tablespec import Schema, TableSpecError, UnsupportedTableError
 from tablespec_spark.connect import spread
+from tablespec_spark.errors import SparkFailureError, ToldError, first_sentence, require_running
 from tablespec_spark.jvm import is_connect, map_in_arrow
 from tablespec_spark.schema import spark_schema
 
@@ -42,7 +46,10 @@ def task_rows(spark: SparkSession, tasks: Sequence[ReadsRows], schema: Schema, t
 def _read_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for pickled in batch.column("task"):
-            yield from pickle.loads(pickled.as_py()).read()
+            try:
+                yield from pickle.loads(pickled.as_py()).read()
+            except TableSpecError as error:
+                raise ToldError(error) from None
 
 
 def arrow_rows(tasks: Iterable[ReadsRows], schema: StructType) -> Iterator[pa.RecordBatch]:
@@ -76,17 +83,76 @@ class Executors:
         """The results in the order of the tasks; of a task that was tried again only the attempt that Spark counts."""
         if not tasks:
             return
-        for outcome in self._outcomes(_Attempt(function), tasks):
+        try:
+            outcomes = self._outcomes(_Attempt(function), tasks)
+        except (PySparkException, Py4JJavaError) as error:
+            raise SparkFailureError(first_sentence(error)) from error
+        for outcome in outcomes:
             if isinstance(outcome, TableSpecError):
                 raise outcome
             yield outcome
 
     def _outcomes(self, attempt: _Attempt, tasks: Sequence[Any]) -> Iterable[Any]:
-        if not is_connect(self.spark):
-            return self.spark.sparkContext.parallelize(list(tasks), len(tasks)).map(attempt).collect()
-        pickled = [cloudpickle.dumps((attempt, task)) for task in tasks]  # type: ignore[no-untyped-call]  # it has no types
-        told = spread(self.spark, pickled, _run_all, _OUTCOMES).collect()
-        return [pickle.loads(row.outcome) for row in sorted(told, key=lambda row: row.number)]
+        if is_connect(self.spark):
+            pickled = [cloudpickle.dumps((attempt, task)) for task in tasks]  # type: ignore[no-untyped-call]  # it has no types
+            told = spread(self.spark, pickled, _run_all, _OUTCOMES).collect()
+            return [pickle.loads(row.outcome) for row in sorted(told, key=lambda row: row.number)]
+        require_running(self.spark)
+        context = self.spark.sparkContext
+        shared: dict[int, pa.Table] = {}
+        pickled = [_pickled(task, shared) for task in tasks]
+        sent = context.broadcast(list(shared.values())) if shared else None
+        try:
+            work = _Unpacked(attempt, sent, tuple(shared))
+            return context.parallelize(pickled, len(pickled)).map(work).collect()
+        finally:
+            if sent is not None:
+                sent.destroy()
+
+
+def _pickled(task: object, shared: dict[int, pa.Table]) -> bytes:
+    """A task without the Arrow tables in it, which tasks share and executors need once."""
+    sink = io.BytesIO()
+    _Pickler(sink, shared).dump(task)
+    return sink.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, sink: io.BytesIO, shared: dict[int, pa.Table]) -> None:
+        super().__init__(sink, protocol=5)
+        self._shared = shared
+
+    def persistent_id(self, value: object) -> int | None:
+        if not isinstance(value, pa.Table):
+            return None
+        self._shared[id(value)] = value
+        return id(value)
+
+
+@attrs.frozen(eq=False)
+class _Unpacked:
+    """Puts the tables that were sent once into a task, and attempts it."""
+
+    attempt: _Attempt
+    sent: Broadcast[list[pa.Table]] | None
+    keys: tuple[int, ...]
+
+    def __call__(self, task: bytes) -> Any:
+        return self.attempt(_Unpickler(task, self).load())
+
+    def table(self, key: int) -> pa.Table:
+        """The table that stood in a task under a key."""
+        assert self.sent is not None
+        return self.sent.value[self.keys.index(key)]
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: bytes, unpacked: _Unpacked) -> None:
+        super().__init__(io.BytesIO(data))
+        self._unpacked = unpacked
+
+    def persistent_load(self, key: int) -> pa.Table:
+        return self._unpacked.table(key)
 
 
 def _run_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 from pyspark.sql import DataFrame, SparkSession
 
-from tablespec import At, Filters, Literal, Scan, Table
+from tablespec import At, Filters, Literal, Scan, Table, UnsupportedByEngineError
 from tablespec_spark.expressions import condition
 from tablespec_spark.jvm import register_following, selected
 from tablespec_spark.relation import file_rows, reads_natively
@@ -63,17 +63,24 @@ def changes(
     return task_rows(spark, asked.tasks(), asked.schema, table.url)
 
 
-def attach(spark: SparkSession, table: Table, name: str, *, follow: bool = False) -> None:
+def attach(spark: SparkSession, table: Table, name: str, at: At = None, *, follow: bool = False) -> None:
     """Make the table a temporary view of that name.
 
-    The view stays on the newest instant; with `follow` every query reads the instant that is the newest by then.
+    The view stays on its instant; with `follow` every query reads the instant that is the newest by then.
     """
     if not follow:
-        scan(spark, table).createOrReplaceTempView(_quoted(name))
+        scan(spark, table, at=at).createOrReplaceTempView(_quoted(name))
         return
+    if at is not None:
+        raise UnsupportedByEngineError("A view", f"follow the table and stay at {at}", "choose one of the two")
     function = f"tablespec_follow_{name}"
     register_following(spark, function, lambda: scan(spark, table))
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(name)} AS SELECT * FROM {_quoted(function)}()")
+
+
+def refresh(spark: SparkSession, table: Table, name: str) -> None:
+    """Let the view of a table show the newest state."""
+    attach(spark, table, name)
 
 
 def _quoted(name: str) -> str:

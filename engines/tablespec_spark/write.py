@@ -4,56 +4,44 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
 from itertools import chain
+from typing import Unpack
 
 import attrs
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BinaryType, StructType
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from tablespec import (
-    COOLDOWN,
     Appended,
+    Appending,
     Assignments,
     ChangeResult,
+    Changing,
     Clause,
+    Clustering,
+    Compacting,
     Filters,
     NewFile,
     Predicate,
-    Retries,
     RewriteResult,
     RowWriter,
-    Strategy,
     Table,
     TableSpecError,
+    UnsupportedByEngineError,
 )
+from tablespec_spark.errors import require_running
 from tablespec_spark.jvm import map_in_arrow
 from tablespec_spark.runner import Executors, check_reachable
 
 _OUTCOME = "outcome"
 
 
-def append(
-    spark: SparkSession,
-    table: Table,
-    data: DataFrame,
-    *,
-    merge_schema: bool = False,
-    transaction: tuple[str, int] | None = None,
-    auto_upgrade: bool = True,
-    retries: Retries = Retries(),
-) -> Appended:
+def append(spark: SparkSession, table: Table, data: DataFrame, **options: Unpack[Appending]) -> Appended:
     """Add the rows of a DataFrame; each of its partitions is written where it is."""
-    check_reachable(table.url)
-    return table.append(
-        FrameRows(data),
-        merge_schema=merge_schema,
-        transaction=transaction,
-        auto_upgrade=auto_upgrade,
-        retries=retries,
-    )
+    return table.append(_rows(table, data), **options)
 
 
 def replace_where(
@@ -65,21 +53,32 @@ def replace_where(
     data_columns: bool = False,
     allow_full_table: bool = False,
     dry_run: bool = False,
-    strategy: Strategy | None = None,
-    retries: Retries = Retries(),
+    transaction: tuple[str, int] | None = None,
+    **how: Unpack[Changing],
 ) -> ChangeResult:
-    """Replace the rows under a predicate by those of a DataFrame, which must satisfy it; without one they only go."""
-    check_reachable(table.url)
+    """Replace the rows under a predicate by others, which must satisfy it, in one commit; without data they only go."""
     return table.replace_where(
         predicate,
-        None if data is None else FrameRows(data),
+        None if data is None else _rows(table, data),
         data_columns=data_columns,
         allow_full_table=allow_full_table,
         dry_run=dry_run,
-        strategy=strategy,
-        runner=Executors(spark),
-        retries=retries,
+        transaction=transaction,
+        runner=_runner(spark, table),
+        **how,
     )
+
+
+def replace_using(
+    spark: SparkSession, table: Table, columns: Sequence[str], data: DataFrame, **how: Unpack[Changing]
+) -> ChangeResult:
+    """Replace the rows that have the same values in some columns as a row of the data, which must fit into the memory of the driver."""
+    return table.replace_using(columns, data.toArrow(), runner=_runner(spark, table), **how)
+
+
+def overwrite_partitions(spark: SparkSession, table: Table, data: DataFrame, **how: Unpack[Changing]) -> ChangeResult:
+    """Replace every partition that the data, which must fit into the memory of the driver, has rows for."""
+    return table.overwrite_partitions(data.toArrow(), runner=_runner(spark, table), **how)
 
 
 def delete(
@@ -88,13 +87,10 @@ def delete(
     predicate: Predicate | str | None,
     *,
     allow_full_table: bool = False,
-    strategy: Strategy | None = None,
-    retries: Retries = Retries(),
+    **how: Unpack[Changing],
 ) -> ChangeResult:
     """Delete the rows for which the predicate is true."""
-    return table.delete(
-        predicate, allow_full_table=allow_full_table, strategy=strategy, runner=_runner(spark, table), retries=retries
-    )
+    return table.delete(predicate, allow_full_table=allow_full_table, runner=_runner(spark, table), **how)
 
 
 def update(
@@ -104,97 +100,47 @@ def update(
     predicate: Predicate | str | None,
     *,
     allow_full_table: bool = False,
-    strategy: Strategy | None = None,
-    retries: Retries = Retries(),
+    **how: Unpack[Changing],
 ) -> ChangeResult:
     """Set columns of the rows for which the predicate is true."""
-    return table.update(
-        values,
-        predicate,
-        allow_full_table=allow_full_table,
-        strategy=strategy,
-        runner=_runner(spark, table),
-        retries=retries,
-    )
+    return table.update(values, predicate, allow_full_table=allow_full_table, runner=_runner(spark, table), **how)
 
 
 def merge(
-    spark: SparkSession,
-    table: Table,
-    source: DataFrame,
-    on: Predicate | str,
-    *clauses: Clause,
-    strategy: Strategy | None = None,
-    retries: Retries = Retries(),
+    spark: SparkSession, table: Table, source: DataFrame, on: Predicate | str, *clauses: Clause, **how: Unpack[Changing]
 ) -> ChangeResult:
-    """Merge a DataFrame, which must fit into the memory of the driver: matched rows change or go, others come."""
-    runner = _runner(spark, table)
-    return table.merge(source.toArrow(), on, *clauses, strategy=strategy, runner=runner, retries=retries)
+    """Merge a source, which must fit into the memory of the driver: matched rows change or go, others come."""
+    return table.merge(source.toArrow(), on, *clauses, runner=_runner(spark, table), **how)
 
 
 def upsert(
-    spark: SparkSession,
-    table: Table,
-    data: DataFrame,
-    *,
-    order_by: str | None = None,
-    strategy: Strategy | None = None,
-    retries: Retries = Retries(),
+    spark: SparkSession, table: Table, data: DataFrame, *, order_by: str | None = None, **how: Unpack[Changing]
 ) -> ChangeResult:
-    """Insert the rows of a DataFrame, which must fit into the memory of the driver, or replace those with the same key."""
-    runner = _runner(spark, table)
-    return table.upsert(data.toArrow(), order_by=order_by, strategy=strategy, runner=runner, retries=retries)
+    """Insert rows, which must fit into the memory of the driver, or replace those with the same record key."""
+    return table.upsert(data.toArrow(), order_by=order_by, runner=_runner(spark, table), **how)
 
 
-def compact(
-    spark: SparkSession,
-    table: Table,
-    where: Filters = None,
-    *,
-    target_bytes: int | None = None,
-    min_files: int = 2,
-    max_deleted_fraction: float = 0.1,
-    cooldown: timedelta = COOLDOWN,
-    retries: Retries = Retries(),
-) -> RewriteResult:
+def compact(spark: SparkSession, table: Table, where: Filters = None, **options: Unpack[Compacting]) -> RewriteResult:
     """Write small files, and files with many deleted rows, anew; the rows stay the same."""
-    return table.compact(
-        where,
-        target_bytes=target_bytes,
-        min_files=min_files,
-        max_deleted_fraction=max_deleted_fraction,
-        cooldown=cooldown,
-        runner=_runner(spark, table),
-        retries=retries,
-    )
+    return table.compact(where, runner=_runner(spark, table), **options)
 
 
 def cluster(
-    spark: SparkSession,
-    table: Table,
-    by: Sequence[str],
-    where: Filters = None,
-    *,
-    order: str = "sort",
-    target_bytes: int | None = None,
-    cooldown: timedelta = COOLDOWN,
-    retries: Retries = Retries(),
+    spark: SparkSession, table: Table, by: Sequence[str], where: Filters = None, **options: Unpack[Clustering]
 ) -> RewriteResult:
-    """Write partitions anew with their rows in order; the rows stay the same."""
-    return table.cluster(
-        by,
-        where,
-        order=order,
-        target_bytes=target_bytes,
-        cooldown=cooldown,
-        runner=_runner(spark, table),
-        retries=retries,
-    )
+    """Write partitions anew with their rows in order, by `sort` or `zorder`; the rows stay the same."""
+    return table.cluster(by, where, runner=_runner(spark, table), **options)
 
 
 def _runner(spark: SparkSession, table: Table) -> Executors:
     check_reachable(table.url)
+    require_running(spark)
     return Executors(spark)
+
+
+def _rows(table: Table, data: DataFrame) -> FrameRows:
+    check_reachable(table.url)
+    return FrameRows(data)
 
 
 @attrs.frozen(eq=False)
@@ -209,6 +155,9 @@ class FrameRows:
     @property
     def arrow_schema(self) -> pa.Schema:
         """The columns of the DataFrame."""
+        require_running(self.frame.sparkSession)
+        for field in self.frame.schema:
+            _check_type(field)
         return to_arrow_schema(self.frame.schema, timezone="UTC")
 
     def write(self, writer: RowWriter) -> tuple[NewFile, ...]:
@@ -222,6 +171,14 @@ class FrameRows:
                     writer.storage.delete(file.path)
                 raise outcome
         return files
+
+
+def _check_type(field: StructField) -> None:
+    try:
+        to_arrow_schema(StructType([field]), timezone="UTC")
+    except PySparkException as error:
+        what = f"hand over the column {field.name} of type {field.dataType.simpleString()}"
+        raise UnsupportedByEngineError("Spark", what, "cast it to another type, or leave it out") from error
 
 
 @attrs.frozen

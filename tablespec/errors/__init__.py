@@ -61,6 +61,7 @@ from tablespec.errors.table import (
     ShortRetentionError,
     TableExistsError,
     TableNotFoundError,
+    UnsupportedByEngineError,
     UnsupportedTableError,
 )
 
@@ -105,6 +106,7 @@ __all__ = [
     "TableSpecError",
     "TableSpecWarning",
     "TypeMismatchError",
+    "UnsupportedByEngineError",
     "UnsupportedConstraintError",
     "UnsupportedOperatorError",
     "UnsupportedTableError",

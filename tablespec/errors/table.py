@@ -148,3 +148,15 @@ class ShortRetentionError(TableSpecError):
             f"a retention of {self.asked} may take files away from readers and writers of {self.table} that are at work; "
             f"ask for {self.least} or more, or say allow_short_retention=True when nobody else uses the table"
         )
+
+
+@attrs.define
+class UnsupportedByEngineError(TableSpecError):
+    """The engine has no way to do this."""
+
+    engine: str
+    what: str
+    way_out: str
+
+    def __str__(self) -> str:
+        return f"{self.engine} cannot {self.what}; {self.way_out}"

@@ -43,7 +43,7 @@ from tablespec.storage.store import Storage
 from tablespec.txn.transaction import Retries, new_operation_id
 from tablespec.write.append import commit_files, discard
 from tablespec.write.copy_on_write import with_returned
-from tablespec.write.execution import Running
+from tablespec.write.execution import Retrying
 from tablespec.write.runner import Runner
 
 _Task = TypeVar("_Task")
@@ -51,7 +51,7 @@ _Task = TypeVar("_Task")
 OPERATION = "OPTIMIZE"
 
 
-class Rewriting(Running, total=False):
+class Rewriting(Retrying, total=False):
     """Keywords of verbs that write files anew."""
 
     target_bytes: int | None

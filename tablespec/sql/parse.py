@@ -12,14 +12,16 @@ from tablespec.sql.statement import Delete, Insert, Statement, Update
 from tablespec.sql.syntax import Source
 
 
-def parse_statement(text: str) -> Statement:
+def parse_statement(text: str, *, cut_query: bool = False) -> Statement:
     """The statement that SQL text writes; names may be quoted as in Spark or as in DuckDB: `a b` or "a b".
+
+    With `cut_query` the query that its rows come from is left to an engine, and may be any that the engine knows.
 
     Raises InvalidStatementError for text that is no such statement, naming what is not supported and its position, and what
     predicates and values raise.
     """
     try:
-        source = Source.read(text)
+        source = Source.read(text, cut_query=cut_query)
         match source.tree:
             case exp.Delete() as tree:
                 return _delete(source, tree)

@@ -56,7 +56,7 @@ def _using(source: Source, node: exp.Expr) -> tuple[Rows, Name, tuple[str, ...]]
     """The rows of the source, its name, and the names of its columns where they are written out."""
     if isinstance(node, exp.Table):
         name = source.name(node)
-        return Selected(table=name), name, ()
+        return source.query or Selected(table=name), name, ()
     if not isinstance(node, exp.Values | exp.Subquery) or not node.alias:
         raise source.refusal(node, "the source must have a name: USING (...) AS s")
     name = Name((node.alias,), source.position(node))
@@ -71,6 +71,8 @@ def _using(source: Source, node: exp.Expr) -> tuple[Rows, Name, tuple[str, ...]]
         return rows, name, names
     source.only(node, "this", "alias")
     source.only(node.args["alias"], "this")
+    if source.query is not None:
+        return source.query, name, ()
     if not isinstance(node.this, exp.Select):
         raise source.refusal(node, "the source must be a table, VALUES, or SELECT of columns from one table")
     return read_select(source, node.this), name, ()

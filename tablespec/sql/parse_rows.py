@@ -12,7 +12,9 @@ from tablespec.sql.syntax import ENGINES, Source
 
 
 def read_rows(source: Source, node: exp.Expr | None) -> Rows:
-    """VALUES, or SELECT of columns from one table."""
+    """VALUES, SELECT of columns from one table, or the query that is an engine's matter."""
+    if source.query is not None:
+        return source.query
     match node:
         case exp.Values():
             source.only(node, "expressions")

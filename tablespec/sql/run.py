@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, assert_never
 
 import attrs
@@ -16,6 +16,7 @@ from tablespec.model.schema import Schema
 from tablespec.read.file_index import At, Filters
 from tablespec.read.scan import Scan
 from tablespec.sql.parse import parse_statement
+from tablespec.sql.query import Query
 from tablespec.sql.rows import projected, renamed, value_fields, value_rows
 from tablespec.sql.statement import Delete, Insert, Merge, MergeClause, Name, Selected, Statement, Update, Values
 from tablespec.write.append import Appended
@@ -44,6 +45,19 @@ class Tables(Protocol):
     def load(self, name: str) -> SqlTable: ...
 
 
+class Answer(Protocol):
+    """The rows that an engine found for a query."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+    def rows(self, names: Sequence[str]) -> ArrowStream:
+        """The rows with their columns, in order, under other names."""
+        ...
+
+
+Queries = Callable[[str], Answer]
+
+
 @attrs.frozen
 class OneTable:
     """A table by itself: it has whatever name the statement gives it, and there is no other."""
@@ -58,9 +72,15 @@ class OneTable:
         return self.table
 
 
-def run_statement(text: str, tables: Tables, *, data_columns: bool = False) -> ChangeResult:
-    """Run a statement on the tables that it names; `data_columns` lets REPLACE WHERE look at more than partition columns."""
-    return _run(parse_statement(text), _Context(text, tables), data_columns=data_columns)
+def run_statement(
+    text: str, tables: Tables, *, data_columns: bool = False, queries: Queries | None = None
+) -> ChangeResult:
+    """Run a statement on the tables that it names; `data_columns` lets REPLACE WHERE look at more than partition columns.
+
+    `queries` answers the query that the rows come from; without it that can only be SELECT of columns from one table.
+    """
+    statement = parse_statement(text, cut_query=queries is not None)
+    return _run(statement, _Context(text, tables, queries), data_columns=data_columns)
 
 
 def run_on(text: str, table: SqlTable, *, data_columns: bool = False) -> ChangeResult:
@@ -75,6 +95,12 @@ class _Context:
 
     text: str
     tables: Tables
+    queries: Queries | None = None
+
+    def answer(self, query: Query) -> Answer:
+        """What the engine finds."""
+        assert self.queries is not None
+        return self.queries(query.text)
 
     def load(self, name: Name) -> SqlTable:
         """The table of a name."""
@@ -113,7 +139,7 @@ def _run(statement: Statement, context: _Context, *, data_columns: bool) -> Chan
             assert_never(statement)
 
 
-def _inserted(statement: Insert, table: SqlTable, context: _Context) -> pa.Table | pa.RecordBatchReader:
+def _inserted(statement: Insert, table: SqlTable, context: _Context) -> pa.Table | pa.RecordBatchReader | ArrowStream:
     """The rows to insert, under the names of the columns that they go into."""
     names = table.schema.names if statement.columns is None else statement.columns
     match statement.rows:
@@ -126,17 +152,26 @@ def _inserted(statement: Insert, table: SqlTable, context: _Context) -> pa.Table
                 return found
             context.check_count(len(found.schema), len(names), selected.table.position)
             return renamed(found, names)
+        case Query() as query:
+            answer = context.answer(query)
+            if statement.by_name:
+                return answer.rows(answer.names)
+            context.check_count(len(answer.names), len(names), query.position)
+            return answer.rows(names)
         case _:
             assert_never(statement.rows)
 
 
-def _source(statement: Merge, table: SqlTable, context: _Context) -> pa.Table | pa.RecordBatchReader:
+def _source(statement: Merge, table: SqlTable, context: _Context) -> pa.Table | pa.RecordBatchReader | ArrowStream:
     """The rows that are merged."""
     match statement.source:
         case Values(rows):
             return value_rows(rows, value_fields(rows, statement.names, table.schema))
         case Selected() as selected:
             return _selected(selected, context)
+        case Query() as query:
+            answer = context.answer(query)
+            return answer.rows(answer.names)
         case _:
             assert_never(statement.source)
 

@@ -6,6 +6,7 @@ import attrs
 
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.value import Value
+from tablespec.sql.query import Query
 from tablespec.write.merge_plan import Kind
 
 
@@ -38,7 +39,7 @@ class Selected:
     at: int | str | None = None
 
 
-Rows = Values | Selected
+Rows = Values | Selected | Query
 
 
 @attrs.frozen

@@ -8,6 +8,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tablespec.errors import InvalidStatementError
 from tablespec.expr.dialect import statement_tokens, statement_tree
+from tablespec.sql.query import CutQuery, Query
 from tablespec.sql.statement import Name
 
 ENGINES = "run the query with an engine, and hand its result to append, replace_where or merge"
@@ -42,10 +43,14 @@ class Source:
     text: str
     tokens: tuple[Token, ...]
     tree: exp.Expr
+    query: Query | None = None
 
     @classmethod
-    def read(cls, text: str) -> Source:
-        """The statement in the text; raises InvalidStatementError for anything but one that changes rows."""
+    def read(cls, text: str, *, cut_query: bool = False) -> Source:
+        """The statement in the text; raises InvalidStatementError for anything but one that changes rows.
+
+        With `cut_query` the query that its rows come from is not looked into.
+        """
         tokens = statement_tokens(text)
         first = tokens[0].text.upper() if tokens else ""
         if first in ("SELECT", "WITH", "FROM", "("):
@@ -56,7 +61,10 @@ class Source:
             start = tokens[0].start if tokens else 0
             raise InvalidStatementError(text, start, f"{first or 'nothing'} is not one of {STATEMENTS}")
         _allow_table_as_a_name(tokens)
-        return cls(text, tuple(tokens), statement_tree(tokens, text))
+        cut = CutQuery.of(text, tokens) if cut_query else None
+        if cut is not None and cut.first < cut.last:
+            tokens = [*tokens[: cut.first], *statement_tokens("SELECT *"), *tokens[cut.last :]]
+        return cls(text, tuple(tokens), statement_tree(tokens, text), None if cut is None else cut.query)
 
     def refusal(self, node: exp.Expr, why: str) -> InvalidStatementError:
         """The error that names the place of a part of the statement."""

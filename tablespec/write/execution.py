@@ -32,14 +32,23 @@ class Execution:
             raise TypeError(f"strategy is {' or '.join(map(str, Strategy))}, and not {self.strategy!r}")
 
 
-class Running(TypedDict, total=False):
-    """Keywords of verbs that spread their work."""
+class Retrying(TypedDict, total=False):
+    """Keywords of verbs that commit."""
 
-    runner: Runner
     retries: Retries
 
 
-class Executing(Running, total=False):
-    """Keywords of verbs that change rows: the fields of an execution."""
+class Running(Retrying, total=False):
+    """Keywords of verbs that spread their work."""
+
+    runner: Runner
+
+
+class Changing(Retrying, total=False):
+    """Keywords of verbs that change rows, for engines that spread the work by themselves."""
 
     strategy: Strategy | None
+
+
+class Executing(Running, Changing, total=False):
+    """Keywords of verbs that change rows: the fields of an execution."""

@@ -120,14 +120,75 @@ def test_hidden_columns_are_read_when_named(con, table):
     assert sorted(found.column("_row_id").to_pylist()) == [0, 1, 2]
 
 
-def test_statements_that_change_rows_go_to_the_catalog_and_others_to_duckdb(con, tmp_path):
-    lake = tablespec.Catalog(str(tmp_path / "lake"))
-    trips = lake.create_table("db.trips", TRIPS.schema)
-    trips.append(TRIPS)
+@pytest.fixture
+def lake(con, tmp_path) -> tablespec.Catalog:
+    """A catalog that the connection knows as lake, with the table db.trips."""
+    made = tablespec.Catalog(str(tmp_path / "lake"))
+    made.create_table("db.trips", TRIPS.schema, partition_by=["city"], key=["id"]).append(TRIPS)
+    tablespec_duckdb.attach_catalog(con, made, "lake")
+    return made
 
-    deleted = tablespec_duckdb.sql(con, " delete from db.trips where id = 1", lake)
-    tablespec_duckdb.attach(con, trips, "trips")
-    counted = tablespec_duckdb.sql(con, "SELECT count(*) FROM trips", lake)
+
+def test_statements_that_change_rows_go_to_the_catalog_and_others_to_duckdb(con, lake):
+    deleted = tablespec_duckdb.sql(con, " delete from lake.db.trips where id = 1")
+    tablespec_duckdb.sql(con, "CREATE TABLE own AS SELECT 1 AS n")
+    tablespec_duckdb.sql(con, "INSERT INTO own VALUES (2)")
+    counted = tablespec_duckdb.sql(con, "SELECT sum(n) FROM own")
 
     assert deleted.rows_deleted == 1
-    assert counted.fetchall() == [(2,)]
+    assert_same_rows(lake.load("db.trips").scan(columns=["id"]), [(2,), (3,)])
+    assert counted.fetchall() == [(3,)]
+
+
+def test_statements_take_their_rows_from_queries_of_duckdb(con, lake):
+    con.execute("CREATE TABLE staged AS SELECT 1::BIGINT AS id, 'sf' AS city, 99.0::DOUBLE AS fare")
+
+    tablespec_duckdb.sql(
+        con,
+        "MERGE INTO lake.db.trips t USING (SELECT id, max(fare) AS fare FROM staged GROUP BY id) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET fare = s.fare",
+    )
+    tablespec_duckdb.sql(
+        con, "INSERT INTO lake.db.trips REPLACE WHERE city = 'o''la' SELECT 7, 'o''la', fare + 1 FROM staged"
+    )
+
+    assert_same_rows(lake.load("db.trips").scan(), [(1, "sf", 99.0), (7, "o'la", 100.0), (3, None, 30.0)])
+
+
+def test_a_view_that_follows_is_refused(con, table):
+    with pytest.raises(tablespec.TableSpecError, match="refresh"):
+        tablespec_duckdb.attach(con, table, "trips", follow=True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ("SELECT 1::BIGINT AS id, 'x' AS city, 1.0::DOUBLE AS fare, 2 AS more", "the column more is not in the table"),
+        ("SELECT 1::BIGINT AS id, 2::BIGINT AS ID, 'x' AS city, 1.0::DOUBLE AS fare", "stands more than once"),
+        ("SELECT INTERVAL 1 DAY AS id, 'x' AS city, 1.0::DOUBLE AS fare", "id"),
+        ("SELECT 'one' AS id, 'x' AS city, 1.0::DOUBLE AS fare", "id"),
+    ],
+    ids=["unknown column", "column twice", "unsupported type", "wrong type"],
+)
+def test_rows_that_do_not_fit_are_refused_by_name_and_nothing_is_written(con, table, rows, problem):
+    with pytest.raises(tablespec.TableSpecError, match=problem):
+        tablespec_duckdb.append(con, table, rows)
+
+    assert_same_rows(table.scan(), TRIPS)
+
+
+def test_columns_that_are_missing_become_null_unless_they_tell_the_partition(con, table):
+    tablespec_duckdb.append(con, table, "SELECT 9::BIGINT AS id, 'sf' AS city")
+    with pytest.raises(tablespec.TableSpecError, match="the partition column city is missing"):
+        tablespec_duckdb.append(con, table, "SELECT 8::BIGINT AS id")
+
+    assert_same_rows(table.scan("id > 7"), [(9, "sf", None)])
+
+
+def test_a_predicate_that_tables_do_not_know_is_refused_for_writes_and_applied_by_duckdb_for_reads(con, table):
+    with pytest.raises(tablespec.TableSpecError):
+        tablespec_duckdb.delete(con, table, "length(city) = 2")
+
+    found = tablespec_duckdb.scan(con, table).filter("length(city) = 2")
+    assert_same_rows(found.to_arrow_table(), [(1, "sf", 10.0)])
+    assert_same_rows(table.scan(), TRIPS)

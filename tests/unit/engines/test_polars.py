@@ -129,3 +129,46 @@ def test_hidden_columns_are_read_when_named(table):
     found = tablespec_polars.scan(table, columns=["_row_id"])
 
     assert_same_rows(found.filter(pl.col("_row_id") >= 1).collect(), [(1,), (2,)])
+
+
+def test_statements_go_to_attached_catalogs_with_queries_of_polars(tmp_path):
+    context = pl.SQLContext(staged=pl.LazyFrame({"id": [1, 4], "city": ["sf", "ny"], "fare": [99.0, 40.0]}))
+    lake = tablespec.Catalog(str(tmp_path / "lake"))
+    lake.create_table("db.trips", TRIPS.schema, key=["id"]).append(TRIPS)
+    tablespec_polars.attach_catalog(context, lake, "lake")
+
+    deleted = tablespec_polars.sql(context, "DELETE FROM lake.db.trips WHERE id = 2")
+    tablespec_polars.sql(
+        context,
+        "MERGE INTO lake.db.trips t USING (SELECT id, city, fare * 2 AS fare FROM staged) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+    )
+    tablespec_polars.sql(context, "INSERT INTO lake.db.trips SELECT id + 10, city, fare FROM staged WHERE id = 1")
+
+    assert deleted.rows_deleted == 1
+    rows = [(1, "sf", 198.0), (3, None, 30.0), (4, "ny", 80.0), (11, "sf", 99.0)]
+    assert_same_rows(lake.load("db.trips").scan(), rows)
+    assert tablespec_polars.sql(context, "SELECT count(*) FROM staged").collect().item() == 2
+
+
+def test_a_name_that_follows_is_refused(table):
+    with pytest.raises(tablespec.TableSpecError, match="refresh"):
+        tablespec_polars.attach(pl.SQLContext(), table, "trips", follow=True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ({"id": [1], "city": ["x"], "fare": [1.0], "more": [2]}, "the column more is not in the table"),
+        ({"id": [1], "ID": [1], "city": ["x"], "fare": [1.0]}, "stands more than once"),
+        ({"id": [object()], "city": ["x"], "fare": [1.0]}, "id"),
+        ({"id": ["one"], "city": ["x"], "fare": [1.0]}, "id"),
+    ],
+    ids=["unknown column", "column twice", "unsupported type", "wrong type"],
+)
+def test_rows_that_do_not_fit_are_refused_by_name_and_nothing_is_written(table, rows, problem):
+    for frame in (pl.DataFrame(rows), pl.LazyFrame(rows)):
+        with pytest.raises(tablespec.TableSpecError, match=problem):
+            tablespec_polars.append(table, frame)
+
+    assert_same_rows(table.scan(), TRIPS)

@@ -1,0 +1,50 @@
+"""Statements in SQL: those that change tables of attached catalogs run here, and every other one by Polars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+import attrs
+import polars as pl
+
+import tablespec
+from tablespec import ArrowStream, Catalog, Catalogs, ChangeResult, changed_table
+from tablespec_polars.write import Streamed
+
+_ATTACHED: WeakKeyDictionary[pl.SQLContext[pl.LazyFrame], Catalogs] = WeakKeyDictionary()
+
+
+def attach_catalog(context: pl.SQLContext[pl.LazyFrame], catalog: Catalog, name: str) -> None:
+    """Give a catalog a name, for as long as the context lives: `sql` then knows its tables as `name.db.table`."""
+    _ATTACHED[context] = _ATTACHED.get(context, Catalogs()).with_catalog(name, catalog)
+
+
+def sql(
+    context: pl.SQLContext[pl.LazyFrame], statement: str, *, data_columns: bool = False
+) -> ChangeResult | pl.LazyFrame:
+    """Run a DELETE, UPDATE, INSERT or MERGE on a table of an attached catalog, and every other statement by Polars.
+
+    The query that INSERT or MERGE takes its rows from may be any that Polars knows. `data_columns` lets INSERT INTO ... REPLACE
+    WHERE look at other columns than those of the partitions.
+    """
+    catalogs = _ATTACHED.get(context, Catalogs())
+    if not catalogs.has(changed_table(statement)):
+        return context.execute(statement)
+    return tablespec.sql(
+        statement, catalogs, data_columns=data_columns, queries=lambda text: _Answer(context.execute(text))
+    )
+
+
+@attrs.frozen(eq=False)
+class _Answer:
+    """The rows that Polars found for a query."""
+
+    found: pl.LazyFrame
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.found.collect_schema().names()
+
+    def rows(self, names: Sequence[str]) -> ArrowStream:
+        return Streamed(self.found.rename(dict(zip(self.names, names))))

@@ -1,0 +1,126 @@
+"""What an engine must know of a statement before it is read: the table that it changes, and the query that its rows come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tablespec.errors import InvalidStatementError
+from tablespec.expr.dialect import statement_tokens
+
+_BEFORE_NAMES = {"DELETE": ("FROM",), "UPDATE": (), "INSERT": ("INTO", "OVERWRITE", "TABLE"), "MERGE": ("INTO",)}
+_QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "MAP", "REDUCE")
+
+
+@attrs.frozen
+class Query:
+    """A query that an engine answers, and where in the statement it stands."""
+
+    text: str
+    position: int = attrs.field(eq=False)
+
+
+def changed_table(text: str) -> tuple[str, ...] | None:
+    """The name, in parts, of the table that a DELETE, UPDATE, INSERT or MERGE changes; None for every other text."""
+    try:
+        tokens = statement_tokens(text)
+    except InvalidStatementError:
+        return None
+    first = _word(tokens, 0)
+    if first not in _BEFORE_NAMES:
+        return None
+    start = 1
+    while _word(tokens, start) in _BEFORE_NAMES[first] and _word(tokens, start + 1) != ".":
+        start += 1
+    return tuple(token.text for token in tokens[start : _end_of_name(tokens, start) : 2]) or None
+
+
+@attrs.frozen
+class CutQuery:
+    """The query of a statement, and the tokens `first` to `last` that it stands in, without the last."""
+
+    query: Query
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, text: str, tokens: Sequence[Token]) -> CutQuery | None:
+        """The query that an INSERT or a MERGE takes its rows from; None where they are written out."""
+        match _word(tokens, 0):
+            case "INSERT":
+                first = _first_of_insert(tokens)
+                return None if first is None else cls._between(text, tokens, first, len(tokens))
+            case "MERGE":
+                using = next((index for index in range(len(tokens)) if _word(tokens, index) == "USING"), None)
+                if using is None or _word(tokens, using + 1) == "VALUES":
+                    return None
+                if _word(tokens, using + 1) != "(":
+                    return cls._of_name(text, tokens, using + 1)
+                last = _closing(tokens, using + 1)
+                is_written_out = _word(tokens, using + 2) == "VALUES"
+                return None if is_written_out else cls._between(text, tokens, using + 2, last)
+            case _:
+                return None
+
+    @classmethod
+    def _between(cls, text: str, tokens: Sequence[Token], first: int, last: int) -> CutQuery | None:
+        if first >= last:
+            return None
+        start, end = tokens[first].start, tokens[last - 1].end + 1
+        return cls(Query(text[start:end], start), first, last)
+
+    @classmethod
+    def _of_name(cls, text: str, tokens: Sequence[Token], first: int) -> CutQuery | None:
+        end = _end_of_name(tokens, first)
+        if end == first:
+            return None
+        written = text[tokens[first].start : tokens[end - 1].end + 1]
+        return cls(Query(f"SELECT * FROM {written}", tokens[first].start), first, first)
+
+
+def _first_of_insert(tokens: Sequence[Token]) -> int | None:
+    """Where the query of an INSERT begins: outside of all brackets, or with the bracket that ends the statement."""
+    depth, start = 0, 1
+    while _word(tokens, start) in _BEFORE_NAMES["INSERT"] and _word(tokens, start + 1) != ".":
+        start += 1
+    for index in range(_end_of_name(tokens, start), len(tokens)):
+        word = _word(tokens, index)
+        if depth == 0 and (word in _QUERIES or (word == "(" and _closing(tokens, index) == len(tokens) - 1)):
+            return index
+        if depth == 0 and word == "VALUES":
+            return None
+        depth += (word == "(") - (word == ")")
+    return None
+
+
+def _closing(tokens: Sequence[Token], opening: int) -> int:
+    """The token that closes a bracket; past the end where there is none."""
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += (_word(tokens, index) == "(") - (_word(tokens, index) == ")")
+        if depth == 0:
+            return index
+    return len(tokens)
+
+
+def _end_of_name(tokens: Sequence[Token], start: int) -> int:
+    """The token after a name in parts."""
+    end = start
+    while end < len(tokens) and _is_part(tokens[end]):
+        if _word(tokens, end + 1) != ".":
+            return end + 1
+        end += 2
+    return end
+
+
+def _is_part(token: Token) -> bool:
+    return token.token_type == TokenType.IDENTIFIER or token.text.isidentifier()
+
+
+def _word(tokens: Sequence[Token], index: int) -> str:
+    """A keyword or sign; empty for text and names in quotes, and where there is nothing."""
+    if index >= len(tokens) or tokens[index].token_type in (TokenType.IDENTIFIER, TokenType.STRING):
+        return ""
+    return tokens[index].text.upper()
