@@ -39,7 +39,7 @@ from tablespec.expr.nodes import (
     all_of,
     columns_of,
 )
-from tablespec.formats.base import JudgedSlice, NewFile, OpenOptions, Profile
+from tablespec.formats.base import JudgedSlice, NewFile, OpenOptions, Profile, Survey
 from tablespec.maintain.cluster import Clustering
 from tablespec.maintain.compact import Compacting
 from tablespec.maintain.rewrite import RewriteResult
@@ -144,6 +144,7 @@ __all__ = [
     "Storage",
     "Strategy",
     "StructType",
+    "Survey",
     "Table",
     "TableExistsError",
     "TableNotFoundError",

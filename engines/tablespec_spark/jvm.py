@@ -19,8 +19,8 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from tablespec import FileSlice, Scan, TableSpecError
-from tablespec_spark.expressions import column_of
 from tablespec_spark.errors import require_running, told, translate_errors
+from tablespec_spark.expressions import column_of
 
 _PACKAGE = "io.tablespec.spark"
 # Where the tables lie that frames were made of; files of theirs that are gone are told by an error of tablespec.

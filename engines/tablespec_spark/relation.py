@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column as SparkColumn
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import LongType
 
-from tablespec import And, Field, FileSlice, Match, Not, Or, Predicate, ReadOptimized, Scan
+from tablespec import And, Field, FileSlice, Match, Not, Or, Predicate, ReadOptimized, Scan, Survey
 from tablespec_spark.connect import can_be_listed, listed_files
 from tablespec_spark.expressions import column_of
 from tablespec_spark.jvm import FileRelation, file_relation, is_connect, selected
@@ -26,7 +27,7 @@ _ROW = "__tablespec_row"
 _BROADCAST_ROWS = 10_000_000
 
 
-def reads_natively(spark: SparkSession, scan: Scan, slices: Sequence[FileSlice]) -> bool:
+def reads_natively(spark: SparkSession, scan: Scan, survey: Survey) -> bool:
     """Whether Spark's own reader finds everything in the files that the scan asks for."""
     layout = scan.state.layout
     return (
@@ -34,17 +35,17 @@ def reads_natively(spark: SparkSession, scan: Scan, slices: Sequence[FileSlice])
         and not any(name in layout.hidden for name in scan.schema.names)
         and not _asks_text(scan.predicate)
         and has_hadoop_url(scan.storage.url)
-        and not any(slice_.needs_merge for slice_ in slices)
-        and (not is_connect(spark) or can_be_listed(slices))
+        and not any(slice_.needs_merge for slice_ in survey.unclean)
+        and (not is_connect(spark) or can_be_listed([one.slice for one in attrs.evolve(scan).slices]))
     )
 
 
-def file_rows(spark: SparkSession, scan: Scan, slices: Sequence[FileSlice]) -> DataFrame:
-    """All columns of the rows of the slices, and of all others that Spark's filters let pass; the scan's own is not applied."""
-    clean = _named(scan, _rows(spark, _relation(scan, slices)))
+def file_rows(spark: SparkSession, scan: Scan, survey: Survey) -> DataFrame:
+    """All columns of the rows that the scan's filter and those of queries may let pass; the scan's own is not applied."""
+    clean = _named(scan, _rows(spark, _relation(scan, survey.bytes)))
     if isinstance(scan.mode, ReadOptimized):
         return clean
-    deleted = [slice_ for slice_ in slices if slice_.deletes is not None]
+    deleted = [slice_ for slice_ in survey.unclean if slice_.deletes is not None]
     return clean.union(_named(scan, _without_deleted(spark, scan, deleted))) if deleted else clean
 
 
@@ -65,7 +66,7 @@ def _asks_text(predicate: Predicate) -> bool:
             return False
 
 
-def _relation(scan: Scan, slices: Sequence[FileSlice]) -> FileRelation:
+def _relation(scan: Scan, size: int) -> FileRelation:
     """The files without deleted rows."""
     constants = scan.state.layout.constants
     fields = [field for field in scan.state.schema if str(field.type) != "void"]
@@ -75,7 +76,7 @@ def _relation(scan: Scan, slices: Sequence[FileSlice]) -> FileRelation:
         root=hadoop_url(url),
         data_schema=spark_schema(tuple(field for field in fields if field.name not in constants), stored=True),
         partition_schema=spark_schema(scan.state.schema.select(constants), stored=True),
-        size=sum(slice_.size for slice_ in slices),
+        size=size,
         listing=CleanFiles(scan),
     )
 
@@ -104,7 +105,7 @@ def _column(field: Field) -> SparkColumn:
 def _without_deleted(spark: SparkSession, scan: Scan, slices: Sequence[FileSlice]) -> DataFrame:
     """The rows of slices with deletions that are left: a number tells each row, and an anti join takes the deleted ones away."""
     numbers = {slice_.base.path: number for number, slice_ in enumerate(slices) if slice_.base is not None}
-    plain = _relation(scan, slices)
+    plain = _relation(scan, sum(slice_.size for slice_ in slices))
     relation = FileRelation(
         key=f"{plain.key} with deletions",
         root=plain.root,

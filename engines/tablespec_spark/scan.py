@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
 from pyspark.sql import DataFrame, SparkSession
 
 from tablespec import At, Filters, Literal, Scan, Table, UnsupportedByEngineError
@@ -88,11 +87,10 @@ def _quoted(name: str) -> str:
 
 
 def _frame(spark: SparkSession, asked: Scan) -> DataFrame:
-    # A scan keeps the slices it has found, and a DataFrame must not keep those of a large table.
-    slices = [judged.slice for judged in attrs.evolve(asked).slices]
-    if not reads_natively(spark, asked, slices):
+    survey = asked.survey()
+    if not reads_natively(spark, asked, survey):
         return task_rows(spark, asked.tasks(), asked.schema, asked.storage.url)
-    rows = file_rows(spark, asked, slices)
+    rows = file_rows(spark, asked, survey)
     if asked.predicate != _EVERYTHING:
         rows = rows.where(condition(asked.predicate))
     names = asked.schema.names

@@ -120,11 +120,27 @@ class LoggingCodec(SliceCodec, Protocol):
         ...
 
 
+@attrs.frozen(kw_only=True)
+class Survey:
+    """What files are altogether, for planners: about how many bytes, and which slices are more than their base file."""
+
+    bytes: int
+    unclean: tuple[FileSlice, ...]
+
+
 class FileSet(Protocol):
     """Files that can be asked which of them may hold matching rows."""
 
     def judge(self, predicate: Predicate) -> Sequence[JudgedSlice]:
         """Every slice but those that cannot match, in no particular order; `predicate` is bound to the schema."""
+        ...
+
+
+class StateFiles(FileSet, Protocol):
+    """All files of a state."""
+
+    def survey(self) -> Survey:
+        """What they are altogether, told without looking at each."""
         ...
 
 
@@ -144,7 +160,7 @@ class TableState(Protocol):
     @property
     def constraints(self) -> tuple[tuple[str, str], ...]: ...
     @property
-    def files(self) -> FileSet: ...
+    def files(self) -> StateFiles: ...
     @property
     def layout(self) -> ReadLayout: ...
     @property

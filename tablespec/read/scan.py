@@ -11,7 +11,7 @@ import pyarrow as pa
 from tablespec.arrow.schema import arrow_schema
 from tablespec.expr.nodes import TRUE, Predicate, all_of
 from tablespec.expr.verdict import Verdict
-from tablespec.formats.base import JudgedSlice, TableState
+from tablespec.formats.base import JudgedSlice, Survey, TableState
 from tablespec.model.instant import Instant
 from tablespec.model.reading import ReadingMode, Snapshot
 from tablespec.model.schema import Schema
@@ -47,6 +47,14 @@ class Scan:
     def slices(self) -> tuple[JudgedSlice, ...]:
         """The slices that will be read, in path order."""
         return tuple(judged_slices(self.state, self.predicate))
+
+    def survey(self) -> Survey:
+        """What the slices are altogether; without a predicate they are not looked at one by one."""
+        if self.predicate == TRUE:
+            return self.state.files.survey()
+        slices = [judged.slice for judged in judged_slices(self.state, self.predicate)]
+        unclean = tuple(slice_ for slice_ in slices if not slice_.is_clean)
+        return Survey(bytes=sum(slice_.size for slice_ in slices), unclean=unclean)
 
     @cached_property
     def reader(self) -> FileSliceReader:

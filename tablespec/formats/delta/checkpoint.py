@@ -16,16 +16,18 @@ from tablespec.errors import CorruptLogError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.formats.base import JudgedSlice
 from tablespec.formats.delta.actions import AddAction, Line, RemoveAction, SidecarAction
-from tablespec.formats.delta.adds import TableShape, candidates, judged, needs_of
+from tablespec.formats.delta.adds import TableShape, candidates, judged, needs_of, slices_of
 from tablespec.formats.delta.checkpoint_file import BATCH_ROWS, MARKS, CheckpointFile
 from tablespec.formats.delta.codec import decode_commit
 from tablespec.formats.delta.log import LOG, Checkpoint
 from tablespec.formats.delta.stats_json import json_of_parsed
+from tablespec.model.file import FileSlice
 from tablespec.storage.store import FileInfo, Storage
 
 # Columns of an add that a slice is made of, besides partition values and statistics.
 _SLICE_COLUMNS = ("path", "size", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 _TABLE_ACTIONS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar")
+_VECTOR = "add.deletionVector.storageType"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -74,6 +76,24 @@ def judged_adds(
             for group, rows, adds in _candidates(opened, columns, predicate, shape):
                 rest = _without(_slice_columns(opened, group, predicate, shape), columns)
                 yield from judged(_joined(adds, _taken(opened, group, rest, rows)), predicate, shape)
+
+
+def surveyed_adds(storage: Storage, path: str, shape: TableShape) -> tuple[int, list[tuple[str, FileSlice]]]:
+    """The bytes of all files that a checkpoint file adds, and the key and the slice of each that has a deletion vector."""
+    total, found = 0, list[tuple[str, FileSlice]]()
+    with CheckpointFile.open(storage, path) as opened:
+        for group in opened.groups_with("add") if opened.has("add") else ():
+            columns = ["add.size", *([_VECTOR] if opened.filled(group, _VECTOR) else [])]
+            rows = []
+            for start, adds in opened.batches(group, "add", columns):
+                total += pc.sum(pc.struct_field(adds, "size")).as_py() or 0
+                if len(columns) > 1:
+                    with_vector = pc.is_valid(pc.struct_field(adds, ["deletionVector", "storageType"]))
+                    rows.append(pc.add(pc.indices_nonzero(with_vector).cast(pa.int64()), start))
+            chosen = pa.concat_arrays(rows) if rows else ()
+            if len(chosen):
+                found += slices_of(_taken(opened, group, _slice_columns(opened, group, TRUE, shape), chosen), shape)
+    return total, found
 
 
 def add_rows(

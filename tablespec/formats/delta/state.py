@@ -9,11 +9,11 @@ from typing import TypeVar
 import attrs
 from pyroaring import BitMap64
 
-from tablespec.expr.nodes import Predicate
-from tablespec.formats.base import JudgedSlice, ReadLayout
+from tablespec.expr.nodes import TRUE, Predicate
+from tablespec.formats.base import JudgedSlice, ReadLayout, Survey
 from tablespec.formats.delta.actions import AddAction, MetadataAction, ProtocolAction
 from tablespec.formats.delta.adds import TableShape, from_actions, judged
-from tablespec.formats.delta.checkpoint import judged_adds
+from tablespec.formats.delta.checkpoint import judged_adds, surveyed_adds
 from tablespec.formats.delta.deletion_vector import load
 from tablespec.formats.delta.load import told
 from tablespec.formats.delta.properties import constraints_of
@@ -67,6 +67,18 @@ class LiveFiles:
     def judge(self, predicate: Predicate) -> Sequence[JudgedSlice]:
         """Those that may match."""
         return told(self.storage, self.reconciled, lambda reconciled: self._judge(reconciled, predicate))
+
+    def survey(self) -> Survey:
+        """What all of them are; sizes of files that are gone since the checkpoint are still counted."""
+        return told(self.storage, self.reconciled, self._survey)
+
+    def _survey(self, reconciled: Reconciled) -> Survey:
+        parts = [surveyed_adds(self.storage, path, self.shape) for path in reconciled.checkpoint_files]
+        old = [slice_ for _, found in parts for key, slice_ in found if key not in reconciled.touched]
+        vectors = tuple(add for add in reconciled.adds.values() if add.deletion_vector is not None)
+        new = [one.slice for one in AddedFiles(vectors, self.shape).judge(TRUE)]
+        size = sum(total for total, _ in parts) + sum(add.size for add in reconciled.adds.values())
+        return Survey(bytes=size, unclean=(*old, *new))
 
     def _judge(self, reconciled: Reconciled, predicate: Predicate) -> Sequence[JudgedSlice]:
         found: list[JudgedSlice] = []

@@ -12,7 +12,7 @@ from tablespec.arrow.verdict import ColumnBounds, verdicts
 from tablespec.errors import CorruptLogError, UnsupportedTableError
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.verdict import Verdict
-from tablespec.formats.base import JudgedSlice, ReadLayout
+from tablespec.formats.base import JudgedSlice, ReadLayout, Survey
 from tablespec.formats.hudi.codec import HudiCodec
 from tablespec.formats.hudi.instant_time import instant_texts
 from tablespec.formats.hudi.key_generator import key_generator_of, shown_schema
@@ -35,6 +35,12 @@ class HudiFiles:
 
     listing: Listing
     schema: Schema
+
+    def survey(self) -> Survey:
+        """What all of them are."""
+        slices = self.listing.slices
+        unclean = tuple(slice_ for slice_ in slices if not slice_.is_clean)
+        return Survey(bytes=sum(slice_.size for slice_ in slices), unclean=unclean)
 
     def judge(self, predicate: Predicate) -> Sequence[JudgedSlice]:
         """Every slice whose partition may hold a match."""

@@ -137,3 +137,28 @@ def test_other_libraries_read_a_scan(table):
     polars = pytest.importorskip("polars")
 
     assert polars.DataFrame(table.scan("id = 1")).to_dicts() == [{"id": 1, "city": "sf", "tags": ["a"]}]
+
+
+@pytest.mark.parametrize("checkpointed", ["never", "before the deletes", "after the deletes", "in between"])
+@pytest.mark.parametrize("where", [None, "p = 'a'"])
+def test_a_survey_tells_what_the_slices_tell_one_by_one(tmp_path, checkpointed, where):
+    schema = pa.schema({"n": pa.int64(), "p": pa.string()})
+    table = tablespec.create_table(str(tmp_path / "t"), schema, partition_by=["p"])
+    for first in range(0, 40, 10):
+        table.append(pa.table({"n": list(range(first, first + 10)), "p": ["a", "b"] * 5}))
+    if checkpointed == "before the deletes":
+        table.checkpoint()
+    table.delete("n = 4 or n = 5")
+    if checkpointed == "in between":
+        table.checkpoint()
+    table.delete("n = 6 or n = 24")
+    if checkpointed == "after the deletes":
+        table.checkpoint()
+
+    scan = tablespec.open_table(table.url).scan(where)
+
+    slices = [judged.slice for judged in scan.slices]
+    survey = scan.survey()
+    assert {*survey.unclean} == {slice_ for slice_ in slices if not slice_.is_clean}
+    assert len(survey.unclean) == (3 if where is None else 2)
+    assert survey.bytes >= sum(slice_.size for slice_ in slices)
