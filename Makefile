@@ -24,7 +24,7 @@ test: $(READY) ## Run the tests; without Java those that need Spark are skipped,
 	$(RUN) -m pytest $(TEST_ARGS)
 
 test-jvm: $(READY) ## Run the tests beside Delta on Spark; skipped where its jars cannot be fetched
-	$(RUN) -m pytest tests/jvm $(TEST_ARGS)
+	$(RUN) -m pytest tests/jvm -o timeout=900 $(TEST_ARGS)
 
 test-s3: $(READY) ## Race writers on an object store, MinIO, which Go builds into build/ once; without Go this is skipped
 	@$(RUN) tests/s3/minio.py -m s3 tests/concurrency tests/s3 $(TEST_ARGS)
@@ -36,9 +36,10 @@ check: $(READY) ## Lint, check formatting and types, hold the layers, report siz
 	$(RUN) -m pytest tests/architecture
 	$(RUN) tests/architecture/sizes.py
 
-bench: $(READY) ## Compare listing and row changes with other clients; prints ratios of one run
+bench: $(READY) ## Compare listing, row changes and engines with other clients; prints ratios of one run
 	$(RUN) tests/bench/listing.py $(BENCH_ARGS)
 	$(RUN) tests/bench/changes.py $(BENCH_ARGS)
+	$(RUN) tests/bench/engines.py $(BENCH_ARGS)
 
 docs: $(READY) ## Run every command and every example of the README and the documentation
 	$(RUN) -m pytest tests/docs

@@ -14,39 +14,12 @@ import polars as pl
 import pyarrow as pa
 from polars.io.plugins import register_io_source
 
-from tablespec import (
-    ArrayType,
-    At,
-    DataType,
-    Field,
-    FileSlice,
-    Filters,
-    JudgedSlice,
-    Literal,
-    MapType,
-    Primitive,
-    Scan,
-    Snapshot,
-    StructType,
-    Table,
-    TableSpecError,
-    UnsupportedByEngineError,
-    all_of,
-    columns_of,
-)
-from tablespec_polars.expressions import condition, predicates_of
+from tablespec import At, Filters, Scan, Table, TableSpecError, UnsupportedByEngineError, all_of
+from tablespec_polars.expressions import predicates_of
+from tablespec_polars.files import file_rows, one_read, polars_schema
 
-_EVERYTHING = Literal(True)
-_UNREADABLE = (Primitive("variant"), Primitive("void"))
-_WIDENED = tuple(map(Primitive, ("short", "integer", "long", "float", "double")))
-_CASTS = pl.ScanCastOptions(
-    integer_cast=["upcast", "allow-float"],
-    float_cast="upcast",
-    datetime_cast=["convert-timezone", "nanosecond-downcast", "millisecond-upcast"],
-    missing_struct_fields="insert",
-    extra_struct_fields="ignore",
-)
-_ROW = "tablespec row of the file"
+# Of so many files Polars opens each to find out that a filter excludes it; of more the log is asked, query by query.
+_MOST_FILES = 1000
 
 
 def scan(
@@ -114,19 +87,18 @@ def _narrowed(frame: pl.LazyFrame, where: pl.Expr, columns: Sequence[str] | None
 
 
 def _frame(asked: Scan) -> pl.LazyFrame:
-    """The frame of a scan: Parquet files as they are where nothing but their columns is asked for."""
-    simple = all(one.slice.is_clean for one in asked.slices) and not asked.reader.layout.constants
-    found = _native(asked, asked.schema.names, asked.slices, None) if simple else None
+    """The frame of a scan: one read that Polars plans itself, or a source that each query asks for its files."""
+    found = one_read(asked) if len(asked.slices) <= _MOST_FILES else None
     if found is not None:
         return found
     return register_io_source(
-        _FileSource(asked).frames, schema=_schema(asked.arrow_schema), is_pure=True, explain_name="tablespec"
+        _FileSource(asked).frames, schema=polars_schema(asked.arrow_schema), is_pure=True, explain_name="tablespec"
     )
 
 
 def _streamed(rows: _Rows) -> pl.LazyFrame:
     return register_io_source(
-        _StreamSource(rows).frames, schema=_schema(rows.arrow_schema), is_pure=True, explain_name="tablespec"
+        _StreamSource(rows).frames, schema=polars_schema(rows.arrow_schema), is_pure=True, explain_name="tablespec"
     )
 
 
@@ -181,7 +153,7 @@ class _FileSource:
         asked = self.asked
         names = asked.schema.names if columns is None else tuple(columns)
         pruned = self._pruned(predicate)
-        frame = _native(asked, names, pruned.slices, predicate)
+        frame = file_rows(asked, names, pruned.slices, predicate)
         if frame is None:
             yield from _StreamSource(pruned).frames(columns, predicate, limit, batch_rows)
             return
@@ -200,107 +172,3 @@ class _FileSource:
             # What tables cannot compare Polars may be able to, or it tells what is wrong with it.
             return self.asked
         return attrs.evolve(self.asked, predicate=all_of((self.asked.predicate, bound)))
-
-
-def _native(
-    asked: Scan, names: Sequence[str], slices: Sequence[JudgedSlice], predicate: pl.Expr | None
-) -> pl.LazyFrame | None:
-    """The rows of slices read by Polars itself; None where it could give other ones."""
-    everything = _schema(attrs.evolve(asked, columns=None).arrow_schema)
-    reading = _reading(asked, {*names, *(path[0] for path in columns_of(asked.predicate))}, predicate, everything)
-    matched = None if reading is None else condition(asked.predicate, everything)
-    if reading is None or matched is None:
-        return None
-    parts = reading.parts(asked, [one.slice for one in slices])
-    if not parts:
-        return None
-    rows = parts[0] if len(parts) == 1 else pl.concat(parts)
-    if asked.predicate != _EVERYTHING:
-        rows = rows.filter(matched)
-    if predicate is not None:
-        rows = rows.filter(predicate)
-    return rows.select(names)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class _Reading:
-    """Which columns Polars reads: those of files, by the names that they have there, and those that the log holds."""
-
-    stored: tuple[Field, ...]
-    constants: tuple[Field, ...]
-    order: tuple[str, ...]
-    types: pl.Schema
-
-    def parts(self, asked: Scan, slices: Sequence[FileSlice]) -> list[pl.LazyFrame]:
-        """The rows of slices; empty where one of them cannot be reached by Polars or needs a merge."""
-        clean: dict[tuple[object, ...], list[str]] = {}
-        dirty: list[pl.LazyFrame] = []
-        for slice_ in slices:
-            path = None if slice_.base is None or slice_.needs_merge else asked.storage.local_path(slice_.base.path)
-            if path is None:
-                return []
-            deleted = asked.reader.deleted(slice_) if asked.mode == Snapshot() else None
-            if not deleted:
-                clean.setdefault(slice_.partition_values, []).append(path)
-                continue
-            gone = pl.Series(list(deleted), dtype=pl.get_index_type()).implode()
-            rows = self._read([path], row_index_name=_ROW).filter(~pl.col(_ROW).is_in(gone))
-            dirty.append(self._named(rows, slice_.partition_values))
-        return [*(self._named(self._read(paths), values) for values, paths in clean.items()), *dirty]
-
-    def _read(self, paths: list[str], row_index_name: str | None = None) -> pl.LazyFrame:
-        return pl.scan_parquet(
-            paths,
-            row_index_name=row_index_name,
-            schema={field.stored_name: self.types[field.name] for field in self.stored},
-            glob=False,
-            hive_partitioning=False,
-            missing_columns="insert",
-            extra_columns="ignore",
-            cast_options=_CASTS,
-        )
-
-    def _named(self, rows: pl.LazyFrame, partition_values: tuple[object, ...]) -> pl.LazyFrame:
-        """The rows with the names of the table, and the values of their partition."""
-        found = rows.select(pl.col(field.stored_name).alias(field.name) for field in self.stored)
-        values = dict(zip(self.order, partition_values))
-        return found.with_columns(
-            pl.lit(values[field.name], self.types[field.name]).alias(field.name) for field in self.constants
-        )
-
-
-def _reading(asked: Scan, names: set[str], predicate: pl.Expr | None, types: pl.Schema) -> _Reading | None:
-    """How to read some columns and those of a query's filter; None where Polars cannot read one."""
-    layout = asked.reader.layout
-    needed = names if predicate is None else {*names, *predicate.meta.root_names()}
-    if layout.by_field_id or any(name not in layout.schema for name in needed):
-        return None
-    stored = [field for field in layout.schema if field.name not in layout.constants]
-    chosen = [field for field in stored if field.name in needed] or [
-        field for field in stored if _is_readable(field.type, field)
-    ][:1]
-    if not chosen or not all(_is_readable(field.type, field) for field in chosen):
-        return None
-    constants = tuple(field for field in layout.schema if field.name in layout.constants and field.name in needed)
-    return _Reading(stored=tuple(chosen), constants=constants, order=layout.constants, types=types)
-
-
-def _is_readable(data_type: DataType, field: Field) -> bool:
-    """Whether Polars finds and converts the values of a column as tables do."""
-    if any(key == "delta.typeChanges" for key, _ in field.metadata) and data_type not in _WIDENED:
-        return False
-    match data_type:
-        case StructType(fields):
-            return bool(fields) and all(
-                member.stored_name == member.name and _is_readable(member.type, member) for member in fields
-            )
-        case ArrayType(element):
-            return _is_readable(element, field)
-        case MapType(key, value):
-            return _is_readable(key, field) and _is_readable(value, field)
-        case _:
-            return data_type not in _UNREADABLE
-
-
-def _schema(arrow: pa.Schema) -> pl.Schema:
-    return pl.DataFrame(arrow.empty_table()).schema

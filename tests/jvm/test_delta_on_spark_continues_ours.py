@@ -47,7 +47,6 @@ def written(url: Path, profile: Profile, properties: dict[str, str]) -> Table:
     ("profile", "properties"),
     [
         pytest.param(Profile.OPEN, {}, id="open"),
-        pytest.param(Profile.OPEN, {"delta.columnMapping.mode": "name"}, id="open and mapped"),
         pytest.param(Profile.STRICT, {}, id="strict"),
         pytest.param(Profile.STRICT, {"delta.columnMapping.mode": "name"}, id="strict and mapped"),
     ],

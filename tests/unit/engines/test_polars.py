@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from datetime import date
+
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -172,3 +175,62 @@ def test_rows_that_do_not_fit_are_refused_by_name_and_nothing_is_written(table, 
             tablespec_polars.append(table, frame)
 
     assert_same_rows(table.scan(), TRIPS)
+
+
+# --- one read of all files ---
+
+VALUES = {
+    "numbers": pa.array([-1, 0, 7, None], pa.int32()),
+    "texts like numbers": pa.array(["007", "1.50", "-0", None]),
+    "texts like dates": pa.array(["2026-01-01", "nan", "true", None]),
+    "dates": pa.array([date(1, 1, 1), date(2026, 1, 31), date(9999, 12, 31), None]),
+    "odd texts": pa.array(["a b", "ä=%", "~+", None]),
+    "the name of no value": pa.array(["x", "y", "HIVE", None]),
+    "booleans": pa.array([True, False, True, None]),
+}
+
+
+@pytest.mark.parametrize("folder", ["plain", "env=test"])
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_partition_values_are_those_of_the_log(tmp_path, values, folder):
+    rows = pa.table({"id": [1, 2, 3, 4], "p": values})
+    made = tablespec.create_table(str(tmp_path / folder), rows.schema, partition_by=["p"])
+    made.append(rows)
+    frame = tablespec_polars.scan(made)
+
+    assert_same_rows(frame.collect(), rows)
+    assert_same_rows(frame.filter(pl.col("p").is_null()).collect(), [(4, None)])
+    assert_same_rows(frame.filter(pl.col("p") == values[0].as_py()).sort("id").head(1).collect(), rows.slice(0, 1))
+
+
+@pytest.mark.parametrize("partition_by", [["p"], []], ids=["partitioned", "unpartitioned"])
+def test_rows_that_vectors_delete_are_left_out_of_every_query(tmp_path, partition_by):
+    rows = pa.table({"id": range(300), "p": [number // 100 for number in range(300)]})
+    made = tablespec.create_table(str(tmp_path / "t"), rows.schema, partition_by=partition_by)
+    made.append(rows.slice(0, 150))
+    made.append(rows.slice(150))
+    made.delete("id = 0 or id = 99 or (id >= 100 and id < 140) or id = 299")
+    left = [(number, number // 100) for number in range(300) if number not in {0, 99, *range(100, 140), 299}]
+    frame = tablespec_polars.scan(made)
+
+    assert "Parquet SCAN" in frame.explain()
+    assert_same_rows(frame.collect(), left)
+    assert_same_rows(frame.collect(engine="streaming"), left)
+    assert frame.select(pl.len()).collect().item() == len(left)
+    assert frame.head(5).collect().height == 5
+    assert_same_rows(frame.filter(pl.col("p") == 1).select("id").collect(), [(number,) for number in range(140, 200)])
+    assert_same_rows(frame.filter(pl.col("id") >= 298).collect(), [(298, 2)])
+    assert_same_rows(tablespec_polars.scan(made, where="id < 3", columns=["id"]).collect(), [(1,), (2,)])
+    assert_same_rows(tablespec_polars.read_optimized(made).collect(), rows)
+
+
+def test_of_many_files_those_that_the_log_excludes_are_not_opened(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["tablespec_polars.scan"], "_MOST_FILES", 1)
+    made = tablespec.create_table(str(tmp_path / "t"), pa.schema({"id": pa.int64()}))
+    made.append(pa.table({"id": [1, 2]}))
+    made.append(pa.table({"id": [3, 4]}))
+    frame = tablespec_polars.scan(made)
+    first = min(made.scan("id = 1").slices, key=str).slice.base
+    (tmp_path / "t" / first.path).unlink()
+
+    assert_same_rows(frame.filter(pl.col("id") > 3).collect(), [(4,)])
