@@ -39,7 +39,11 @@ from tablespec.expr.nodes import (
     all_of,
     columns_of,
 )
+from tablespec.expr.tokenizer import TOKENIZERS, match
 from tablespec.formats.base import JudgedSlice, NewFile, OpenOptions, Profile, Survey
+from tablespec.index.build import Refreshed
+from tablespec.index.catalog import Coverage, TableIndex
+from tablespec.index.record import RecordIndex
 from tablespec.maintain.cluster import Clustering
 from tablespec.maintain.compact import Compacting
 from tablespec.maintain.rewrite import RewriteResult
@@ -78,6 +82,7 @@ from tablespec.write.update import Assignments
 
 __all__ = [
     "COOLDOWN",
+    "TOKENIZERS",
     "And",
     "AppendPlan",
     "Appended",
@@ -99,6 +104,7 @@ __all__ = [
     "Column",
     "Compacting",
     "Compare",
+    "Coverage",
     "DataType",
     "DecimalType",
     "Field",
@@ -130,6 +136,8 @@ __all__ = [
     "Queries",
     "ReadOptimized",
     "ReadingMode",
+    "RecordIndex",
+    "Refreshed",
     "ReplaceOptions",
     "Retries",
     "RewriteResult",
@@ -147,6 +155,7 @@ __all__ = [
     "Survey",
     "Table",
     "TableExistsError",
+    "TableIndex",
     "TableNotFoundError",
     "TableSpecError",
     "TableSpecWarning",
@@ -162,6 +171,7 @@ __all__ = [
     "changed_table",
     "columns_of",
     "create_table",
+    "match",
     "open_table",
     "sql",
     "when_matched_delete",

@@ -12,6 +12,10 @@ import pyarrow as pa
 from tablespec.arrow.stream import ArrowStream
 from tablespec.expr.nodes import Predicate
 from tablespec.formats.base import HistoryEntry, NewFile, TableFormat, TableInfo
+from tablespec.index.catalog import TableIndex, create_record_index, create_text_index, index, indexes
+from tablespec.index.narrow import Indexes
+from tablespec.index.record import RecordIndex
+from tablespec.index.search import Search, search
 from tablespec.maintain.cluster import Clustering, cluster
 from tablespec.maintain.compact import Compacting, compact
 from tablespec.maintain.restore import RestoreResult, restore
@@ -135,7 +139,7 @@ class Table:
     @property
     def file_index(self) -> FileIndex:
         """Which files hold the rows."""
-        return FileIndex(self._allowed(Privilege.SELECT))
+        return FileIndex(self._allowed(Privilege.SELECT), Indexes(self.format.storage))
 
     def slice_reader(self, at: At = None) -> FileSliceReader:
         """A reader of single slices of the state at an instant."""
@@ -161,6 +165,53 @@ class Table:
     ) -> ChangeScan:
         """What happened to rows after `after` up to and including `upto`, change by change."""
         return changes(self._allowed(Privilege.SELECT), after, upto, where, columns)
+
+    # --- finding rows by indexes, which cost time when they are missing and never change what is found ---
+
+    @property
+    def record_index(self) -> RecordIndex:
+        """Where the records of the newest state lie, by their keys."""
+        state = self._allowed(Privilege.SELECT).latest()
+        return RecordIndex(self.format.storage, state)
+
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        columns: Sequence[str] = (),
+        *,
+        tokenizer: str = "",
+        select: Sequence[str] | None = None,
+        at: At = None,
+    ) -> pa.Table:
+        """The rows that match a full-text query best, with `_score` and `_snippet`; looks through `columns`, gives `select`."""
+        chosen = None if select is None else tuple(select)
+        asked = Search(query=query, limit=limit, columns=tuple(columns), tokenizer=tokenizer, select=chosen)
+        return search(self.format.storage, state_at(self._allowed(Privilege.SELECT), at), asked)
+
+    def create_record_index(self, name: str = "record", *, runner: Runner = Threads()) -> TableIndex:
+        """Make an index of the record key, and build it."""
+        return create_record_index(self._allowed(Privilege.UPDATE), name, runner)
+
+    def create_text_index(
+        self,
+        columns: Sequence[str],
+        tokenizer: str | None = None,
+        *,
+        name: str | None = None,
+        runner: Runner = Threads(),
+    ) -> TableIndex:
+        """Make a full-text index of string columns, and build it; the tokenizer is what MATCH uses for them from now on."""
+        return create_text_index(self._allowed(Privilege.UPDATE), tuple(columns), tokenizer, name, runner)
+
+    @property
+    def indexes(self) -> tuple[TableIndex, ...]:
+        """All indexes, by name."""
+        return tuple(indexes(self._allowed(Privilege.SELECT), Threads()))
+
+    def index(self, name: str) -> TableIndex:
+        """An index by its name."""
+        return index(self._allowed(Privilege.UPDATE), name, Threads())
 
     # --- changing rows ---
 
@@ -321,7 +372,8 @@ class Table:
         state = state_at(self._allowed(Privilege.SELECT), at)
         names = None if columns is None else tuple(columns)
         predicate = bound_filters(where, state.schema)
-        return Scan(storage=self.format.storage, state=state, predicate=predicate, columns=names, mode=mode)
+        storage = self.format.storage
+        return Scan(storage=storage, state=state, predicate=predicate, columns=names, mode=mode, index=Indexes(storage))
 
     def _allowed(self, *privileges: Privilege) -> TableFormat:
         """The format, once the principal is known to have the privileges."""

@@ -176,8 +176,8 @@ def condition(predicate: Predicate) -> SparkColumn:
             return reduce(lambda left, right: left | right, map(condition, operands))
         case Not(operand):
             return ~condition(operand)
-        case Match(column, query):
-            raise UnsupportedOperatorError(f"{column.name} MATCH {query!r}", "MATCH", "filters without MATCH in Spark")
+        case Match(_, query):
+            raise UnsupportedOperatorError(query, "MATCH", "filters without MATCH in Spark")
         case _:
             assert_never(predicate)
 

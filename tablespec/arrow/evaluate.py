@@ -13,7 +13,7 @@ from typing import TypeAlias, assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablespec.errors import UnsupportedOperatorError
+from tablespec.arrow.match_text import match_text
 from tablespec.expr.nodes import (
     And,
     Column,
@@ -30,7 +30,6 @@ from tablespec.expr.nodes import (
     Text,
     TextTest,
 )
-from tablespec.expr.render import render
 
 Datum: TypeAlias = pa.Array | pa.ChunkedArray | pa.Scalar
 
@@ -38,7 +37,7 @@ Datum: TypeAlias = pa.Array | pa.ChunkedArray | pa.Scalar
 def evaluate(predicate: Predicate, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray:
     """Whether each row matches a bound predicate: true, false or null; chunked for a table.
 
-    Columns are found by their logical names. Raises UnsupportedOperatorError for MATCH, which needs a text index.
+    Columns are found by their logical names.
     """
     outcome = _outcome(predicate, batch)
     if not isinstance(outcome, pa.Scalar):
@@ -112,9 +111,8 @@ def _outcome(predicate: Predicate, batch: pa.RecordBatch | pa.Table) -> Datum:
             return pc.is_null(_values(column, batch))
         case Text(test, column, value):
             return text_test(test, _values(column, batch), value)
-        case Match():
-            supported = "every other test; MATCH needs a text index"
-            raise UnsupportedOperatorError(render(predicate), "MATCH over rows", supported)
+        case Match(columns, query, tokenizer):
+            return _match(columns, query, tokenizer, batch)
         case And(operands):
             return functools.reduce(pc.and_kleene, (_outcome(operand, batch) for operand in operands))
         case Or(operands):
@@ -123,6 +121,14 @@ def _outcome(predicate: Predicate, batch: pa.RecordBatch | pa.Table) -> Datum:
             return pc.invert(_outcome(operand, batch))
         case _:
             assert_never(predicate)
+
+
+def _match(columns: tuple[Column, ...], query: str, tokenizer: str, batch: pa.RecordBatch | pa.Table) -> Datum:
+    arrays = {column.name: _values(column, batch) for column in columns}
+    if not isinstance(batch, pa.Table):
+        return match_text(arrays, query, tokenizer)
+    whole = {name: array.combine_chunks() for name, array in arrays.items()}
+    return pa.chunked_array([match_text(whole, query, tokenizer)])
 
 
 def _values(column: Column, batch: pa.RecordBatch | pa.Table) -> Datum:

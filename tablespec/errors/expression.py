@@ -94,3 +94,29 @@ class InvalidStatementError(TableSpecError):
         return (
             f"cannot run the statement, line {line + 1} column {column + 1}: {self.why}\n  {shown}\n  {' ' * column}^"
         )
+
+
+@attrs.define
+class InvalidTextQueryError(TableSpecError):
+    """The text is not a full-text query, or one that would be misread."""
+
+    text: str
+    position: int
+    why: str
+
+    def __str__(self) -> str:
+        shown = "".join(" " if character.isspace() else character for character in self.text)
+        return (
+            f"cannot read the text query at position {self.position}: {self.why}\n  {shown}\n  {' ' * self.position}^"
+        )
+
+
+@attrs.define
+class UnknownTokenizerError(TableSpecError):
+    """There is no tokenizer of that name."""
+
+    name: str
+    known: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"there is no tokenizer {self.name!r}; there are {', '.join(self.known)}"

@@ -160,3 +160,42 @@ class UnsupportedByEngineError(TableSpecError):
 
     def __str__(self) -> str:
         return f"{self.engine} cannot {self.what}; {self.way_out}"
+
+
+@attrs.define
+class IndexNotFoundError(TableSpecError):
+    """The table has no index of that name."""
+
+    table: str
+    name: str
+    known: tuple[str, ...]
+
+    def __str__(self) -> str:
+        known = (
+            f"it has {', '.join(self.known)}"
+            if self.known
+            else "it has none: make one with create_text_index or create_record_index"
+        )
+        return f"{self.table} has no index {self.name!r}; {known}"
+
+
+@attrs.define
+class IndexExistsError(TableSpecError):
+    """The table has another index of that name."""
+
+    table: str
+    name: str
+    about: str
+
+    def __str__(self) -> str:
+        return f"{self.table} has an index {self.name!r} already, {self.about}; drop it first or choose another name"
+
+
+@attrs.define
+class InvalidIndexNameError(TableSpecError):
+    """The text cannot name an index."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name!r} cannot name an index: 1 to 64 letters, digits, - and _ can, with a letter or digit first"

@@ -29,6 +29,8 @@ from tablespec.expr.parse import SUPPORTED, parse
 from tablespec.expr.place import AboveAll, At, BelowAll, JustAbove, place
 from tablespec.expr.render import render
 from tablespec.expr.rewrite import simplify
+from tablespec.expr.text_query import parse_text_query
+from tablespec.expr.tokenizer import check_tokenizer, tokenizer_of
 from tablespec.model.schema import (
     DOUBLE,
     FLOAT,
@@ -72,8 +74,8 @@ def _bound(predicate: Predicate, schema: Schema) -> Predicate:
         case Text(test, column, value):
             found = _text_column(column, schema, test.value)
             return Text(test, found, value) if value else _unless_null(found, outcome=True)
-        case Match(column, query):
-            return Match(_text_column(column, schema, "MATCH"), query)
+        case Match(columns, query, tokenizer):
+            return _match(tuple(_text_column(column, schema, "MATCH") for column in columns), query, tokenizer, schema)
         case And(operands):
             return And(tuple(_bound(operand, schema) for operand in operands))
         case Or(operands):
@@ -102,6 +104,12 @@ def _text_column(column: Column, schema: Schema, test: str) -> Column:
     if found.type != STRING:
         raise TypeMismatchError(found.name, str(found.type), test)
     return found
+
+
+def _match(columns: tuple[Column, ...], query: str, tokenizer: str, schema: Schema) -> Predicate:
+    """Raises InvalidTextQueryError and UnknownTokenizerError here already, before anything is read."""
+    parse_text_query(query, tuple(column.name for column in columns))
+    return Match(columns, query, check_tokenizer(tokenizer or tokenizer_of(columns, schema)))
 
 
 def _compare(op: Op, left: Operand, right: Operand) -> Predicate:

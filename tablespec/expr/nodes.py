@@ -116,10 +116,14 @@ class Text:
 
 @attrs.frozen
 class Match:
-    """Whether a full-text query matches a column."""
+    """Whether a full-text query matches the words of some columns, which a tokenizer tells; null where all of them are null.
 
-    column: Column
+    Without a tokenizer it is the one that the schema names for the columns, see `TOKENIZER`.
+    """
+
+    columns: tuple[Column, ...]
     query: str
+    tokenizer: str = ""
 
 
 @attrs.frozen
@@ -156,8 +160,10 @@ def columns_of(predicate: Predicate) -> frozenset[tuple[str, ...]]:
             return frozenset()
         case Compare(_, left, right):
             return frozenset(operand.path for operand in (left, right) if isinstance(operand, Column))
-        case In(column, _) | IsNull(column) | Text(_, column, _) | Match(column, _):
+        case In(column, _) | IsNull(column) | Text(_, column, _):
             return frozenset((column.path,))
+        case Match(columns):
+            return frozenset(column.path for column in columns)
         case And(operands) | Or(operands):
             return frozenset().union(*(columns_of(operand) for operand in operands))
         case Not(operand):

@@ -142,14 +142,24 @@ def read_condition(node: exp.Expr, text: str) -> Predicate:
         case exp.StartsWith() | exp.EndsWith() | exp.Contains():
             test = _TEXT_TESTS[type(node)]
             return Text(test, read_column(node.this, text), _string(node.expression, test.value, text))
-        case exp.Anonymous() if node.name.upper() == "MATCH" and len(node.expressions) == 2:
-            column, query = node.expressions
-            return Match(read_column(column, text), _string(query, "MATCH", text))
+        case exp.Anonymous() if node.name.upper() == "MATCH" and len(node.expressions) > 1:
+            return _match(node.expressions, text)
         case exp.Binary() if type(node) in _OPS:
             compared = _compare(_OPS[type(node)], _operand(node.this, text), _operand(node.expression, text))
             return Not(compared) if isinstance(node, exp.NullSafeNEQ) else compared
         case _:
             raise _unsupported(text, spoken_name(node))
+
+
+def _match(arguments: list[exp.Expr], text: str) -> Match:
+    """Columns, the query, and perhaps the name of a tokenizer."""
+    count = next(
+        (index for index, one in enumerate(arguments) if not isinstance(one, exp.Column | exp.Dot)), len(arguments)
+    )
+    texts = [_string(one, "MATCH", text) for one in arguments[count:]]
+    if not count or not 1 <= len(texts) <= 2:
+        raise _unsupported(text, "MATCH with anything but columns, a query, and perhaps a tokenizer")
+    return Match(tuple(read_column(one, text) for one in arguments[:count]), *texts)
 
 
 def _connected(node: exp.Expr, text: str) -> Predicate:

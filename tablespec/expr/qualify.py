@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
+import attrs
+
 from tablespec.errors import AmbiguousColumnError, ColumnNotFoundError
 from tablespec.expr.nodes import (
     And,
@@ -48,8 +50,8 @@ def qualified(predicate: Predicate, schema: Schema, qualifiers: tuple[str, ...])
             return IsNull(resolved(column, schema, qualifiers))
         case Text(test, column, value):
             return Text(test, resolved(column, schema, qualifiers), value)
-        case Match(column, query):
-            return Match(resolved(column, schema, qualifiers), query)
+        case Match(columns):
+            return attrs.evolve(predicate, columns=tuple(resolved(one, schema, qualifiers) for one in columns))
         case And(operands):
             return And(tuple(qualified(operand, schema, qualifiers) for operand in operands))
         case Or(operands):

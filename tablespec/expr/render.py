@@ -21,8 +21,9 @@ def render(predicate: Predicate) -> str:
             return f"{render_column(column)} IS NULL"
         case Text(test, column, value):
             return f"{test.value}({render_column(column)}, {quoted(value)})"
-        case Match(column, query):
-            return f"MATCH({render_column(column)}, {quoted(query)})"
+        case Match(columns, query, tokenizer):
+            texts = (quoted(query), quoted(tokenizer)) if tokenizer else (quoted(query),)
+            return f"MATCH({', '.join((*map(render_column, columns), *texts))})"
         case And(operands):
             return " AND ".join(_inside(operand) for operand in operands)
         case Or(operands):

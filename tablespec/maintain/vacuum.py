@@ -12,6 +12,7 @@ import attrs
 from tablespec.errors import ShortRetentionError
 from tablespec.formats.base import TableFormat
 from tablespec.formats.maintenance import LOG_FOLDERS
+from tablespec.index.segment import FOLDER, needed_files
 from tablespec.maintain.rewrite import maintainable
 from tablespec.model.instant import Timeline
 from tablespec.storage.store import FileInfo, Storage
@@ -67,7 +68,10 @@ def vacuum(
     # Listed before the log is read: what is committed in between is needed then.
     files = list(target.storage.list())
     needed = target.needed_since(oldest_retained(target.timeline(), before))
-    going = plan(target.disposable(state, outside_of_tables(files)), needed, before)
+    own = outside_of_tables(files)
+    indexes = [file for file in own if file.path.startswith(f"{FOLDER}/")]
+    kept = needed | needed_files(target.storage, needed) if indexes else needed
+    going = plan([*target.disposable(state, own), *indexes], kept, before)
     if not dry_run:
         remove(target.storage, going, runner)
     return Removed(tuple(file.path for file in going), sum(file.size for file in going))

@@ -16,6 +16,7 @@ from tablespec.model.file import FileGroup, FileSlice
 from tablespec.model.instant import Instant, Timeline, to_millis
 from tablespec.model.partition import PartitionDescriptor, PartitionIncrementalSnapshot, PartitionSnapshot
 from tablespec.model.schema import Schema
+from tablespec.read.known import Narrower, narrowed
 
 Filters = Predicate | str | Sequence[Predicate | str] | None
 At = Instant | int | str | datetime | date | None
@@ -26,14 +27,14 @@ class FileIndex:
     """Lists the files of a table at an instant, and what changed between two."""
 
     format: TableFormat
+    index: Narrower | None = None
 
     def list_files_at(self, instant: At = None, filters: Filters = None) -> list[PartitionSnapshot]:
         """Slices that may hold a matching row at `instant`, by partition, in path order; None means the latest instant."""
         state = state_at(self.format, instant)
-        judged = state.files.judge(bound_filters(filters, state.schema))
         return [
             PartitionSnapshot(descriptor, state.instant, slices)
-            for descriptor, slices in _by_partition(state, [one.slice for one in judged])
+            for descriptor, slices in _by_partition(state, self._slices(state, filters))
         ]
 
     def list_files_between(
@@ -45,8 +46,7 @@ class FileIndex:
         """
         state = state_at(self.format, end)
         first = None if start is None else resolve(self.format, start).version
-        judged = state.files.judge(bound_filters(filters, state.schema))
-        slices = [one.slice for one in judged]
+        slices = self._slices(state, filters)
         if first is not None:
             added = self.format.added_between(first, state.instant.version)
             slices = [slice_ for slice_ in slices if added.intersection(_logged_as(slice_))]
@@ -65,6 +65,10 @@ class FileIndex:
         state = state_at(self.format, end)
         after = starting_version(self.format, start, state)
         return list(self.format.changes_between(state, after, bound_filters(filters, state.schema)))
+
+    def _slices(self, state: TableState, filters: Filters) -> list[FileSlice]:
+        predicate = bound_filters(filters, state.schema)
+        return [one.judged.slice for one in narrowed(self.index, state, predicate, state.files.judge(predicate))]
 
     def file_group(self, group_id: str, upto: At = None) -> FileGroup:
         """One file group with its slices over the timeline; reads every state, so it is for looking closely, not for scans."""

@@ -16,6 +16,7 @@ from tablespec.model.instant import Instant
 from tablespec.model.reading import ReadingMode, Snapshot
 from tablespec.model.schema import Schema
 from tablespec.read.file_index import Filters, bound_filters, judged_slices
+from tablespec.read.known import KnownSlice, Narrower, narrowed
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.read.task import ReadTask, TaskSlice, balanced
 from tablespec.storage.store import Storage
@@ -32,6 +33,7 @@ class Scan:
     predicate: Predicate = TRUE
     columns: tuple[str, ...] | None = None
     mode: ReadingMode = Snapshot()
+    index: Narrower | None = None
 
     @property
     def instant(self) -> Instant:
@@ -46,7 +48,12 @@ class Scan:
     @cached_property
     def slices(self) -> tuple[JudgedSlice, ...]:
         """The slices that will be read, in path order."""
-        return tuple(judged_slices(self.state, self.predicate))
+        return tuple(one.judged for one in self.known_slices)
+
+    @cached_property
+    def known_slices(self) -> tuple[KnownSlice, ...]:
+        """The slices that will be read, with what an index knows about their rows."""
+        return narrowed(self.index, self.state, self.predicate, judged_slices(self.state, self.predicate))
 
     def survey(self) -> Survey:
         """What the slices are altogether; without a predicate they are not looked at one by one."""
@@ -70,7 +77,7 @@ class Scan:
 
     def tasks(self, target_bytes: int = TARGET_BYTES) -> list[ReadTask]:
         """The work in pieces of about equal size; each is plain data and reads its rows wherever it is sent."""
-        pieces = [TaskSlice(one.slice, one.verdict is Verdict.ALWAYS) for one in self.slices]
+        pieces = [_piece(one) for one in self.known_slices]
         return [ReadTask(self.reader, self.predicate, group) for group in balanced(pieces, target_bytes)]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -89,14 +96,13 @@ class Scan:
     def count(self) -> int:
         """The number of rows; slices whose rows all match are counted without being read where the log knows how many they hold."""
         total = 0
-        for one in self.slices:
+        for found in self.known_slices:
+            one = found.judged
             known = one.slice.rows if one.verdict is Verdict.ALWAYS and isinstance(self.mode, Snapshot) else None
             if known is not None:
                 total += known
                 continue
-            task = ReadTask(
-                self.reader.project(()), self.predicate, (TaskSlice(one.slice, one.verdict is Verdict.ALWAYS),)
-            )
+            task = ReadTask(self.reader.project(()), self.predicate, (_piece(found),))
             total += sum(batch.num_rows for batch in task.read())
         return total
 
@@ -107,3 +113,7 @@ class Scan:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+def _piece(found: KnownSlice) -> TaskSlice:
+    return TaskSlice(found.judged.slice, found.judged.verdict is Verdict.ALWAYS, found.known)

@@ -36,6 +36,7 @@ from tablespec.model.file import BaseFile, FileSlice
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
 from tablespec.model.row import PHYSICAL
 from tablespec.model.schema import LONG, Field, Schema, near_names
+from tablespec.read.known import Known, Mark
 from tablespec.storage.store import Storage
 
 
@@ -75,8 +76,11 @@ class FileSliceReader:
             return self.layout.schema
         return Schema(tuple(_find(self.layout, name) for name in self.columns))
 
-    def open(self, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
-        """The rows of a slice, batch by batch; nothing is read before the first is asked for."""
+    def open(self, slice_: FileSlice, known: Known | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of a slice, batch by batch; nothing is read before the first is asked for.
+
+        What is `known` about the rows of the base file saves looking at others, and stands for the filter.
+        """
         match self.mode:
             case Snapshot() if slice_.logs:
                 yield from self._merged(slice_, None)
@@ -98,7 +102,7 @@ class FileSliceReader:
                 assert_never(self.mode)
         if slice_.base is None:
             return
-        yield from self._rows(slice_, slice_.base, deleted)
+        yield from self._rows(slice_, slice_.base, deleted, known=known)
 
     def open_written_by(self, slice_: FileSlice, instants: frozenset[int]) -> Iterator[pa.RecordBatch]:
         """The rows of a slice that these instants wrote, merged among themselves."""
@@ -148,22 +152,31 @@ class FileSliceReader:
                 yield made.columns(wanted.fields)
 
     def _rows(
-        self, slice_: FileSlice, base: BaseFile, deleted: BitMap64 | None, positions: BitMap64 | None = None
+        self,
+        slice_: FileSlice,
+        base: BaseFile,
+        deleted: BitMap64 | None,
+        positions: BitMap64 | None = None,
+        known: Known | None = None,
     ) -> Iterator[pa.RecordBatch]:
+        marks = () if known is None else known.marks
+        if known is not None:
+            self, positions = attrs.evolve(self, predicate=known.predicate), known.rows
         constants = dict(zip(self.layout.constants, slice_.partition_values))
         wanted = self.schema
-        fields = _with_filter_columns(self, wanted)
+        fields = _with_filter_columns(self, wanted, marks)
         unstored = {*constants, *(field.name for field in PHYSICAL if field.name in self.layout.hidden)}
         needed = Schema(tuple(field for field in fields if field.name not in unstored))
-        pushed = self._about_row_groups(unstored)
-        tested = _filter_columns(self)
+        pushed = self._about_row_groups({*unstored, *(mark.name for mark in marks)})
+        tested = _filter_columns(self, marks)
         for piece in self._pieces(slice_, base, needed, pushed, positions):
             made = _Made(base, constants, self.layout.hidden, piece)
             kept = None if deleted is None else _not_deleted(piece, deleted)
             if positions is not None:
-                kept = _mask(piece, positions, chosen=True)
+                chosen = _mask(piece, positions, chosen=True)
+                kept = chosen if kept is None else pc.and_(kept, chosen)
             if self.predicate != TRUE:
-                matched = matching(self.predicate, made.columns(tested))
+                matched = matching(self.predicate, _marked(made.columns(tested), piece.start, marks))
                 kept = matched if kept is None else pc.and_(kept, matched)
             if kept is not None:
                 made = made.filtered(kept)
@@ -213,13 +226,21 @@ def _find(layout: ReadLayout, name: str) -> Field:
         raise ColumnNotFoundError(name, near_names(name, names)) from error
 
 
-def _filter_columns(reader: FileSliceReader) -> tuple[Field, ...]:
-    return tuple(_find(reader.layout, name) for name in sorted({path[0] for path in columns_of(reader.predicate)}))
+def _filter_columns(reader: FileSliceReader, marks: tuple[Mark, ...] = ()) -> tuple[Field, ...]:
+    names = {path[0] for path in columns_of(reader.predicate)} - {mark.name for mark in marks}
+    return tuple(_find(reader.layout, name) for name in sorted(names))
 
 
-def _with_filter_columns(reader: FileSliceReader, wanted: Schema) -> tuple[Field, ...]:
+def _with_filter_columns(reader: FileSliceReader, wanted: Schema, marks: tuple[Mark, ...] = ()) -> tuple[Field, ...]:
     names = set(wanted.names)
-    return (*wanted.fields, *(field for field in _filter_columns(reader) if field.name not in names))
+    return (*wanted.fields, *(field for field in _filter_columns(reader, marks) if field.name not in names))
+
+
+def _marked(batch: pa.RecordBatch, start: int, marks: tuple[Mark, ...]) -> pa.RecordBatch:
+    """Rows of a file from a position on, with the columns that an index knows."""
+    for mark in marks:
+        batch = batch.append_column(mark.name, mark.values(start, batch.num_rows))
+    return batch
 
 
 @attrs.frozen(eq=False)

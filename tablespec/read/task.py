@@ -11,15 +11,17 @@ import pyarrow as pa
 
 from tablespec.expr.nodes import Predicate
 from tablespec.model.file import FileSlice
+from tablespec.read.known import Known
 from tablespec.read.slice_reader import FileSliceReader
 
 
 @attrs.frozen
 class TaskSlice:
-    """A slice to read, and whether all its rows match without being looked at."""
+    """A slice to read, whether all its rows match without being looked at, and what an index knows about them."""
 
     slice: FileSlice
     all_match: bool
+    known: Known | None = None
 
 
 @attrs.frozen
@@ -39,7 +41,7 @@ class ReadTask:
         """The rows of the slices that match."""
         filtering = self.reader.push_down_filters(self.predicate)
         for piece in self.slices:
-            yield from (self.reader if piece.all_match else filtering).open(piece.slice)
+            yield from (self.reader if piece.all_match else filtering).open(piece.slice, piece.known)
 
 
 class Sliced(Protocol):

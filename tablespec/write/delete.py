@@ -59,7 +59,7 @@ def delete_tasks(handle: ChangeHandle) -> list[DeleteTask]:
     """The reading that a delete needs, in pieces of about equal size."""
     return [
         DeleteTask(target=handle.target, predicate=handle.predicate, slices=group)
-        for group in balanced([TaskSlice(file.slice, False) for file in handle.open_files], TASK_BYTES)
+        for group in balanced(handle.pieces(handle.open_files), TASK_BYTES)
     ]
 
 
@@ -68,7 +68,7 @@ def find_deleted(task: DeleteTask) -> Sequence[Fragment]:
     sink = MergeSink(task.target)
     rows = task.target.placed(()).push_down_filters(task.predicate)
     for piece in task.slices:
-        for batch in rows.open(piece.slice):
+        for batch in rows.open(piece.slice, piece.known):
             sink.store_merged_rows(going(row_ids(batch, piece.slice.group.id)))
     return sink.finish()
 

@@ -38,7 +38,7 @@ from tablespec.write.merge_plan import (
     pruning,
 )
 from tablespec.write.merge_sink import Fragment, MergeSink, going, page
-from tablespec.write.row_change import ChangeHandle, ChangeResult, abort, begin, finish
+from tablespec.write.row_change import ChangeHandle, ChangeResult, abort, begin, finish, narrowed_by_keys
 
 _NUMBER = "_source_row"
 _DELETING = (Kind.MATCHED_DELETE, Kind.UNMATCHED_DELETE)
@@ -83,6 +83,7 @@ def merge(
     predicate = pruning(merge_plan, rows, state.schema)
     handle = begin(format_, state, "MERGE", predicate, strategy=execution.strategy)
     rows = _with_keys(rows, merge_plan, state.schema)
+    handle = _with_known_keys(handle, merge_plan, rows)
     done: list[MergedSlices] = []
     inserted: tuple[Fragment, ...] = ()
     try:
@@ -117,7 +118,7 @@ def merge_tasks(handle: ChangeHandle, merge_plan: MergePlan, source: pa.Table) -
             telling=next((index for index, key in enumerate(keys) if _is_unique(source, [key])), None),
             slices=group,
         )
-        for group in balanced([TaskSlice(file.slice, False) for file in handle.files], TASK_BYTES)
+        for group in balanced(handle.pieces(handle.files), TASK_BYTES)
     ]
 
 
@@ -136,7 +137,7 @@ def merge_slices(task: MergeTask) -> MergedSlices:
             here = attrs.evolve(task, source=_of_partition(task, piece.slice))
             if not here.source.num_rows and not task.merge.reads_all:
                 continue
-            for batch in rows.open(piece.slice):
+            for batch in rows.open(piece.slice, piece.known):
                 ids = row_ids(batch, piece.slice.group.id)
                 _merge_batch(here, batch.drop_columns([FILE, POSITION, ROW_ID]), ids, sink, matched)
         return MergedSlices(sink.finish(), matched.serialize())
@@ -288,6 +289,16 @@ def _with_keys(source: pa.Table, merge_plan: MergePlan, table: Schema) -> pa.Tab
         keys = one_zero(_key_values(source.column(source_column).combine_chunks(), field))
         source = source.append_column(_key(index), keys)
     return source
+
+
+def _with_known_keys(handle: ChangeHandle, merge_plan: MergePlan, source: pa.Table) -> ChangeHandle:
+    """The handle without files that a record index knows to hold none of the keys, and with the rows that hold one."""
+    numbers = {column: index for index, (column, _) in enumerate(merge_plan.keys)}
+    record_key = handle.state.record_key
+    if merge_plan.reads_all or not record_key or any(name not in numbers for name in record_key):
+        return handle
+    columns = {name: source.column(_key(numbers[name])).combine_chunks() for name in record_key}
+    return narrowed_by_keys(handle, columns)
 
 
 def _key(index: int) -> str:

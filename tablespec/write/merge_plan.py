@@ -167,8 +167,8 @@ def unqualified(predicate: Predicate) -> Predicate:
             return IsNull(_own(column))
         case Text(test, column, value):
             return Text(test, _own(column), value)
-        case Match(column, query):
-            return Match(_own(column), query)
+        case Match(columns):
+            return attrs.evolve(predicate, columns=tuple(map(_own, columns)))
         case And(operands):
             return And(tuple(unqualified(operand) for operand in operands))
         case Or(operands):

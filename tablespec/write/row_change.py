@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, Unpack
 
 import attrs
+import pyarrow as pa
 from pyroaring import BitMap64
 
 from tablespec.errors import InvalidPageError, UnsupportedTableError
@@ -17,6 +18,7 @@ from tablespec.expr.render import render
 from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import (
     Change,
+    JudgedSlice,
     LiveFile,
     NewFile,
     ReadsWhere,
@@ -24,9 +26,12 @@ from tablespec.formats.base import (
     TableState,
     WritableFormat,
 )
+from tablespec.index.narrow import Indexes, keyed_slices
 from tablespec.model.change import SliceChange
 from tablespec.model.instant import Instant
 from tablespec.model.row import FILE, POSITION
+from tablespec.read.known import Known
+from tablespec.read.task import TaskSlice
 from tablespec.txn.transaction import new_operation_id
 from tablespec.write.append import commit_files, writable
 from tablespec.write.change_file import DeletedRows, slice_of
@@ -71,6 +76,8 @@ class ChangeHandle:
     target: ChangeTarget
     files: tuple[LiveFile, ...]
     operation_id: str
+    # What an index knows about the rows of files, by their paths.
+    known: Mapping[str, Known] = {}
 
     @property
     def open_files(self) -> tuple[LiveFile, ...]:
@@ -81,6 +88,10 @@ class ChangeHandle:
     def whole_files(self) -> tuple[LiveFile, ...]:
         """The files all of whose rows match, which nobody needs to read."""
         return tuple(file for file in self.files if file.verdict is Verdict.ALWAYS)
+
+    def pieces(self, files: Sequence[LiveFile]) -> list[TaskSlice]:
+        """Slices of files to look through for rows that match."""
+        return [TaskSlice(file.slice, False, self.known.get(_path(file))) for file in files]
 
     def page_source(self, file: LiveFile) -> UpdatablePageSource:
         """The rows of a file that match, page by page, with what is done to them; plain data before its first page."""
@@ -171,6 +182,7 @@ def begin(
         change_feed=operation in _RECORDING and state.properties.get(CHANGE_FEED) == "true",
         ops=_OPS[operation] if ops is None else ops,
     )
+    files, known = narrowed_files(target, state, predicate)
     return ChangeHandle(
         format=target,
         state=state,
@@ -178,9 +190,35 @@ def begin(
         predicate=predicate,
         strategy=strategy or (Strategy.MERGE_ON_READ if on_read else Strategy.COPY_ON_WRITE),
         target=change_target,
-        files=tuple(target.live_files(state, predicate)),
+        files=files,
         operation_id=new_operation_id(),
+        known=known,
     )
+
+
+def narrowed_files(
+    format_: WritableFormat, state: TableState, predicate: Predicate
+) -> tuple[tuple[LiveFile, ...], Mapping[str, Known]]:
+    """The files that may hold a match, and what indexes know about the rows of some, by their paths."""
+    files = format_.live_files(state, predicate)
+    judged = [JudgedSlice(file.slice, file.verdict) for file in files]
+    seen = {one.judged.slice: one.known for one in Indexes(format_.storage).narrowed(state, predicate, judged)}
+    left = tuple(file for file in files if file.slice in seen)
+    return left, {_path(file): known for file in left if (known := seen[file.slice]) is not None}
+
+
+def narrowed_by_keys(handle: ChangeHandle, keys: Mapping[str, pa.Array]) -> ChangeHandle:
+    """The handle for changes of rows that have one of some record keys, given by columns, as far as an index knows them."""
+    known = keyed_slices(handle.target.storage, handle.state, keys, [file.slice for file in handle.files])
+    if known is None:
+        return handle
+    left = tuple(file for number, file in enumerate(handle.files) if number not in known or known[number])
+    rows = {
+        _path(file): Known(predicate=handle.predicate, positions=positions.serialize())
+        for number, file in enumerate(handle.files)
+        if (positions := known.get(number))
+    }
+    return attrs.evolve(handle, files=left, known={**handle.known, **rows})
 
 
 def finish(
@@ -262,6 +300,11 @@ def _leaving(handle: ChangeHandle, fragments: Sequence[Fragment], record: Finish
 
 def _brings(fragments: Sequence[Fragment], record: Finish) -> bool:
     return record.transaction is not None or any(fragment.added for fragment in fragments)
+
+
+def _path(file: LiveFile) -> str:
+    assert file.slice.base is not None
+    return file.slice.base.path
 
 
 def _logged_path(file: LiveFile) -> str:

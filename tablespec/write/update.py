@@ -79,7 +79,7 @@ def update_tasks(handle: ChangeHandle, assignments: tuple[tuple[str, Value], ...
     """The reading and writing that an update needs, in pieces of about equal size."""
     return [
         UpdateTask(target=handle.target, predicate=handle.predicate, assignments=assignments, slices=group)
-        for group in balanced([TaskSlice(file.slice, False) for file in handle.files], TASK_BYTES)
+        for group in balanced(handle.pieces(handle.files), TASK_BYTES)
     ]
 
 
@@ -89,7 +89,7 @@ def change_rows(task: UpdateTask) -> Sequence[Fragment]:
     rows = task.target.placed(task.target.schema.names).push_down_filters(task.predicate)
     try:
         for piece in task.slices:
-            for batch in rows.open(piece.slice):
+            for batch in rows.open(piece.slice, piece.known):
                 ids = row_ids(batch, piece.slice.group.id)
                 sink.store_merged_rows(page(_new_values(batch, task.assignments), RowOp.UPDATE, ids), batch)
         return sink.finish()

@@ -47,7 +47,7 @@ HOMES = {
     ),
     "sqlglot": ("expr", "sql"),
     "obstore": ("storage",),
-    "tantivy": ("index.text",),
+    "tantivy": ("arrow.match_text",),
     "fastavro": ("formats.hudi",),
     "typer": ("cli",),
     "click": ("cli",),

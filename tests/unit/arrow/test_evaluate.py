@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tablespec.arrow.evaluate import evaluate, matching
 from tablespec.arrow.schema import arrow_schema
-from tablespec.errors import UnsupportedOperatorError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import Predicate
 from tablespec.model.schema import DOUBLE, INTEGER, STRING, DecimalType, Field, Schema, StructType
@@ -104,6 +103,8 @@ def test_columns_encoded_with_a_dictionary_are_compared_by_value() -> None:
     assert evaluate(bind("s LIKE 'b%'", FACTS), data).to_pylist() == [True, False, None]
 
 
-def test_full_text_search_needs_an_index() -> None:
-    with pytest.raises(UnsupportedOperatorError, match="text index"):
-        evaluate(bind("MATCH(s, 'word')", FACTS), batch((1.0, 1.0, "word")))
+def test_full_text_tests_are_null_for_null_and_go_together_with_others() -> None:
+    rows = batch((1.0, 1.0, "a word"), (2.0, 2.0, "words"), (3.0, 3.0, None))
+
+    assert evaluate(bind("MATCH(s, 'WORD')", FACTS), rows).to_pylist() == [True, False, None]
+    assert evaluate(bind("NOT MATCH(s, 'word') OR x = 1", FACTS), rows).to_pylist() == [True, True, None]

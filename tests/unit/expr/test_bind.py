@@ -68,7 +68,7 @@ def test_columns_get_the_spelling_and_type_of_the_schema() -> None:
     assert bind("Address.CITY = 'x'", SCHEMA) == Compare(
         Op.EQ, Column(("address", "City"), STRING), Literal("x", STRING)
     )
-    assert bind("MATCH(NAME, 'x')", SCHEMA) == Match(Column(("name",), STRING), "x")
+    assert bind("MATCH(NAME, 'x')", SCHEMA) == Match((Column(("name",), STRING),), "x", "default")
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_columns_are_written_plain_or_in_either_kind_of_quotes(text: str, path: 
         ("starts_with(a, 'x')", Text(TextTest.STARTS_WITH, A, "x")),
         ("ends_with(a, 'x')", Text(TextTest.ENDS_WITH, A, "x")),
         ("contains(a, 'x')", Text(TextTest.CONTAINS, A, "x")),
-        ("MATCH(a, 'two words')", Match(A, "two words")),
+        ("MATCH(a, 'two words')", Match((A,), "two words")),
         ("TRUE", Literal(True)),
         ("NULL", Literal(None)),
         ("1 IS NULL", Literal(False)),

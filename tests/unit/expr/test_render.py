@@ -51,7 +51,7 @@ LEAVES = st.one_of(
     st.builds(In, COLUMNS, st.lists(LITERALS, min_size=1, max_size=4).map(tuple)),
     st.builds(IsNull, COLUMNS),
     st.builds(Text, st.sampled_from(TextTest), COLUMNS, TEXTS),
-    st.builds(Match, COLUMNS, TEXTS),
+    st.builds(Match, st.lists(COLUMNS, min_size=1, max_size=3).map(tuple), TEXTS, st.sampled_from(["", "raw"])),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -12,7 +13,7 @@ import pytest
 
 import tablespec
 from tablespec import Catalog, PolicyFile, Privilege, RowOp, Table
-from tablespec.errors import InvalidPolicyError, NotAuthorizedError, TableNotFoundError
+from tablespec.errors import IndexNotFoundError, InvalidPolicyError, NotAuthorizedError, TableNotFoundError
 from tablespec.model.schema import DOUBLE, Field, Schema
 from tablespec.write.authorize import AllowAll, Rule
 from tablespec.write.clauses import (
@@ -31,6 +32,12 @@ ROWS = pa.table({"id": [1, 2, 3], "city": ["sf", "sf", "la"]})
 def opened(table: Table) -> Table:
     """The same table without anybody to ask."""
     return tablespec.open_table(table.url)
+
+
+def named_index(table: Table) -> None:
+    """Ask for an index; the table has none."""
+    with suppress(IndexNotFoundError):
+        table.index("text")
 
 
 VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
@@ -64,6 +71,10 @@ VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
     "add_columns": (lambda table: table.add_columns(Schema((Field(name="fare", type=DOUBLE),))), {"UPDATE"}),
     "add_constraint": (lambda table: table.add_constraint("positive", "id > 0"), {"UPDATE"}),
     "checkpoint": (lambda table: table.checkpoint(), {"UPDATE"}),
+    "search": (lambda table: table.search("sf"), {"SELECT"}),
+    "create_text_index": (lambda table: table.create_text_index(["city"]), {"UPDATE"}),
+    "create_record_index": (lambda table: table.create_record_index(), {"UPDATE"}),
+    "index": (lambda table: named_index(table), {"UPDATE"}),
     "compact": (lambda table: table.compact(), {"UPDATE"}),
     "cluster": (lambda table: table.cluster(["id"]), {"UPDATE"}),
     "vacuum": (lambda table: table.vacuum(), {"DELETE"}),

@@ -1,0 +1,296 @@
+"""The record index: in which file and row the records with given keys lie.
+
+A segment is an Arrow file with the keys of some base files in order, each with the number of its file and its position. Files that no
+segment covers are read; deleted rows are left out when the index is asked, so that segments stay right when rows go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from tablespec.arrow.schema import arrow_type
+from tablespec.errors import NoRecordKeyError, StorageError
+from tablespec.expr.nodes import TRUE
+from tablespec.formats.base import TableState
+from tablespec.index.keys import check_key_type, key_values
+from tablespec.index.segment import (
+    IndexFile,
+    Segment,
+    StoredIndex,
+    base_key,
+    is_whole,
+    load_all,
+    new_segment_id,
+    warn_damaged,
+)
+from tablespec.index.source import BuildSource
+from tablespec.model.file import FileSlice
+from tablespec.model.reading import ReadOptimized
+from tablespec.model.schema import LONG, STRING, Field
+from tablespec.read.slice_reader import FileSliceReader
+from tablespec.storage.store import Storage
+
+RECORD = "record"
+# Where a record lies; `position` is null where only a merge of log files tells the record.
+LOCATION = (
+    Field(name="partition", type=STRING),
+    Field(name="file_group", type=STRING),
+    Field(name="instant", type=LONG),
+    Field(name="file", type=STRING),
+    Field(name="position", type=LONG),
+)
+_FOUND = pa.schema([("key", pa.int64()), ("slice", pa.int64()), ("position", pa.int64())])
+
+
+@attrs.frozen(eq=False)
+class Located:
+    """Rows with one of some keys, and the numbers of the slices in which there are no others."""
+
+    rows: pa.Table
+    slices: frozenset[int]
+
+    def positions(self) -> dict[int, BitMap64]:
+        """The positions of the rows in each of the slices."""
+        found = {number: BitMap64() for number in self.slices}
+        for number, position in zip(self.rows.column("slice").to_pylist(), self.rows.column("position").to_pylist()):
+            found[number].add(position)
+        return found
+
+
+@attrs.frozen(eq=False)
+class RecordIndex:
+    """Tells where the records of one state lie, with the help of an index where there is one."""
+
+    storage: Storage
+    state: TableState
+
+    def tag(self, keys: pa.Table | pa.RecordBatch) -> pa.Table:
+        """The keys with where their records lie: partition, file group, instant, file and position, null for a key without a record.
+
+        Keys keep their order. A key that several rows have gets a row for each of them.
+        """
+        columns = self._key_columns(keys)
+        values = key_values(columns)
+        slices = tuple(one.slice for one in self.state.files.judge(TRUE))
+        numbers = pc.index_in(values, value_set=pc.unique(values).drop_null(), skip_nulls=True).cast(pa.int64())
+        return _tagged(pa.table(columns, names=list(self.key)), numbers, self.locate(values, slices), slices)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of the record key."""
+        if not self.state.record_key:
+            raise NoRecordKeyError(self.storage.url, "tag")
+        return self.state.record_key
+
+    def locate(self, values: pa.Array, slices: Sequence[FileSlice]) -> pa.Table:
+        """The rows that have one of the keys: number of the key among the distinct ones, number of the slice, and position."""
+        known = self.indexed(values, slices)
+        live = self._without_deleted(known.rows, slices)
+        distinct = pc.unique(values).drop_null()
+        left = [(number, slice_) for number, slice_ in enumerate(slices) if number not in known.slices]
+        read = [self._read(slice_, number, distinct) for number, slice_ in left if len(distinct)]
+        return pa.concat_tables([live, *read]).combine_chunks()
+
+    def indexed(self, values: pa.Array, slices: Sequence[FileSlice]) -> Located:
+        """What an index alone knows about the keys in some slices, deleted rows included."""
+        segments = self._segments(slices)
+        if not segments:
+            return Located(_FOUND.empty_table(), frozenset())
+        distinct = pc.unique(values).drop_null()
+        order = pc.sort_indices(distinct)
+        ordered = distinct.take(order)
+        parts = [_FOUND.empty_table()]
+        answered: set[int] = set()
+        for segment, numbers in segments:
+            part = _looked_up(self.storage, segment, ordered, order, numbers)
+            if part is not None:
+                parts.append(part)
+                answered |= set(numbers.values())
+        return Located(pa.concat_tables(parts), frozenset(answered))
+
+    def _stored(self) -> list[StoredIndex]:
+        found = load_all(self.storage, RECORD)
+        return [stored for stored in found if stored.definition.columns == self.state.record_key]
+
+    def _segments(self, slices: Sequence[FileSlice]) -> list[tuple[Segment, dict[str, int]]]:
+        """The segments to look into, each with the numbers of the slices that it answers for, by the paths of their files."""
+        covering = {
+            key: segment for stored in self._stored() for key, segment in stored.covering(self.state.schema).items()
+        }
+        answers: dict[str, tuple[Segment, dict[str, int]]] = {}
+        for number, slice_ in enumerate(slices):
+            key = base_key(slice_)
+            if key is not None and key in covering:
+                segment = covering[key]
+                answers.setdefault(segment.id, (segment, {}))[1][key[0]] = number
+        return list(answers.values())
+
+    def _without_deleted(self, found: pa.Table, slices: Sequence[FileSlice]) -> pa.Table:
+        reader = FileSliceReader(storage=self.storage, layout=self.state.layout, codec=self.state.codec)
+        for number in pc.unique(found.column("slice")).to_pylist():
+            if slices[number].deletes is None:
+                continue
+            deleted = reader.deleted(slices[number])
+            if deleted:
+                gone = pc.is_in(
+                    found.column("position"), value_set=pa.array(deleted.to_array(), pa.uint64()).cast(pa.int64())
+                )
+                found = found.filter(pc.invert(pc.and_(pc.equal(found.column("slice"), number), gone)))
+        return found
+
+    def _read(self, slice_: FileSlice, number: int, distinct: pa.Array) -> pa.Table:
+        """The rows of a slice that no index covers."""
+        reader = FileSliceReader(storage=self.storage, layout=self.state.layout, codec=self.state.codec)
+        reader = reader.project(self.key)
+        deleted = None if slice_.logs else reader.deleted(slice_)
+        start, parts = 0, [_FOUND.empty_table()]
+        for batch in (reader if slice_.logs else reader.reading_mode(ReadOptimized())).open(slice_):
+            keys = pc.index_in(key_values(batch.columns), value_set=distinct, skip_nulls=True).cast(pa.int64())
+            rows = pc.indices_nonzero(pc.is_valid(keys)).cast(pa.int64())
+            positions = pa.nulls(len(rows), pa.int64()) if slice_.logs else pc.add(rows, start)
+            part = pa.table([keys.take(rows), pa.repeat(pa.scalar(number, pa.int64()), len(rows)), positions], _FOUND)
+            if deleted and part.num_rows:
+                gone = pa.array([position in deleted for position in positions.to_pylist()], pa.bool_())
+                part = part.filter(pc.invert(gone))
+            parts.append(part)
+            start += batch.num_rows
+        return pa.concat_tables(parts)
+
+    def _key_columns(self, keys: pa.Table | pa.RecordBatch) -> list[pa.Array]:
+        columns = []
+        for name in self.key:
+            field = self.state.schema.field(name)
+            check_key_type(field.name, field.type)
+            column = keys.column(name)
+            whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+            columns.append(whole.cast(arrow_type(field.type)))
+        return columns
+
+
+def build_record_segment(source: BuildSource, slices: Sequence[FileSlice]) -> Segment:
+    """Write the keys of some base files in order; rows with a null in their key have none."""
+    keys: list[pa.Array] = []
+    files: list[pa.Array] = []
+    positions: list[pa.Array] = []
+    covers = []
+    for number, slice_ in enumerate(slices):
+        rows = 0
+        for start, columns in source.values(slice_):
+            values = key_values(columns)
+            there = pc.indices_nonzero(pc.is_valid(values)).cast(pa.int64())
+            keys.append(values.take(there))
+            files.append(pa.repeat(pa.scalar(number, pa.int32()), len(there)))
+            positions.append(pc.add(there, start))
+            rows = start + len(values)
+        covers.append(source.covered(slice_, rows))
+    table = pa.table(
+        {
+            "key": _chunked(keys),
+            "file": pa.chunked_array(files, pa.int32()),
+            "position": pa.chunked_array(positions, pa.int64()),
+        }
+    )
+    ordered = table.take(pc.sort_indices(table, sort_keys=[("key", "ascending")])).combine_chunks()
+    id_ = new_segment_id()
+    path = f"{source.definition.folder}/{id_}.arrow"
+    with source.storage.create(path) as sink:
+        with pa.ipc.new_file(sink, ordered.schema) as writer:
+            # One batch, so that the keys are searched as one array.
+            writer.write_table(ordered, max_chunksize=max(1, ordered.num_rows))
+        size = sink.tell()
+    return Segment(
+        id=id_,
+        columns=source.reading,
+        covers=tuple(covers),
+        files=(IndexFile(path=path, size=size),),
+        unique=_is_unique(ordered.column("key")),
+    )
+
+
+def _chunked(keys: list[pa.Array]) -> pa.ChunkedArray:
+    return pa.chunked_array(keys) if keys else pa.chunked_array([], pa.int64())
+
+
+def _is_unique(keys: pa.ChunkedArray) -> bool:
+    if len(keys) < 2:
+        return True
+    return not pc.any(pc.equal(keys.slice(1), keys.slice(0, len(keys) - 1))).as_py()
+
+
+def _looked_up(
+    storage: Storage, segment: Segment, ordered: pa.Array, order: pa.Array, numbers: dict[str, int]
+) -> pa.Table | None:
+    """The rows of a segment with one of the keys, in files that it answers for; None where it cannot be used."""
+    if not is_whole(storage, segment):
+        return None
+    try:
+        batch = _opened(storage, segment.files[0].path)
+    except (pa.ArrowInvalid, OSError, StorageError) as error:
+        warn_damaged(storage, segment, error)
+        return None
+    keys = batch.column("key")
+    if not len(keys) or keys.type != ordered.type:
+        return _FOUND.empty_table() if not len(keys) else None
+    # Only the keys between the first and the last of the segment can be in it.
+    first, last = (
+        int(pc.search_sorted(ordered, end, side=side).as_py()) for end, side in ((keys[0], "left"), (keys[-1], "right"))
+    )
+    ordered, order = ordered.slice(first, last - first), order.slice(first, last - first)
+    rows, which = _equal_rows(keys, ordered, unique=segment.unique)
+    file, position = batch.column("file").take(rows), batch.column("position").take(rows)
+    slices = pa.array([numbers.get(covered.path) for covered in segment.covers], pa.int64()).take(file)
+    found = pa.table([order.take(which).cast(pa.int64()), slices, position], _FOUND)
+    return found.filter(pc.is_valid(slices)) if slices.null_count else found
+
+
+def _equal_rows(keys: pa.Array, ordered: pa.Array, *, unique: bool) -> tuple[pa.Array, pa.Array]:
+    """The rows of a segment that have one of the keys, and the number of that key among those looked for."""
+    if not len(ordered):
+        return pa.array([], pa.int64()), pa.array([], pa.int64())
+    left = pc.search_sorted(keys, ordered, side="left").cast(pa.int64())
+    nearest = keys.take(pc.min_element_wise(left, len(keys) - 1))
+    which = pc.indices_nonzero(pc.equal(nearest, ordered)).cast(pa.int64())
+    rows = left.take(which)
+    if unique or not len(rows):
+        return rows, which
+    ends = pc.search_sorted(keys, ordered.take(which), side="right").cast(pa.int64())
+    repeats = [(row, number, end) for row, number, end in zip(rows.to_pylist(), which.to_pylist(), ends.to_pylist())]
+    spread = [(other, number) for row, number, end in repeats for other in range(row, end)]
+    return pa.array([row for row, _ in spread], pa.int64()), pa.array([number for _, number in spread], pa.int64())
+
+
+def _opened(storage: Storage, path: str) -> pa.RecordBatch:
+    local = storage.local_path(path)
+    source = pa.BufferReader(storage.read(path)) if local is None else pa.memory_map(local)
+    return pa.ipc.open_file(source).get_batch(0)
+
+
+def _tagged(keys: pa.Table, numbers: pa.Array, found: pa.Table, slices: Sequence[FileSlice]) -> pa.Table:
+    distinct = found.column("key").combine_chunks()
+    if len(pc.unique(distinct)) == len(distinct):
+        places = pc.index_in(numbers, value_set=distinct, skip_nulls=True)
+    else:
+        # Some keys have several rows: each of them gets its own.
+        given = pa.table({"key": numbers, "order": pa.arange(0, len(numbers))})
+        told = pa.table({"key": distinct, "place": pa.arange(0, len(distinct))})
+        joined = given.join(told, "key", join_type="left outer").sort_by(
+            [("order", "ascending"), ("place", "ascending")]
+        )
+        keys, places = keys.take(joined.column("order")), joined.column("place").combine_chunks()
+    number = found.column("slice").combine_chunks().take(places)
+    told_slices = {
+        "partition": [slice_.group.partition for slice_ in slices],
+        "file_group": [slice_.group.id for slice_ in slices],
+        "instant": [slice_.instant for slice_ in slices],
+        "file": [slice_.base.path if slice_.base is not None else slice_.logs[0].path for slice_ in slices],
+    }
+    columns = [pa.array(told_slices[field.name], arrow_type(field.type)).take(number) for field in LOCATION[:-1]]
+    columns.append(found.column("position").combine_chunks().take(places))
+    for field, column in zip(LOCATION, columns):
+        keys = keys.append_column(field.name, column)
+    return keys

@@ -1,0 +1,243 @@
+"""Indexes as they lie beside a table: a definition, manifests, and the segments that they name.
+
+A segment says where values lie in some base files. Base files never change, so a segment is right for as long as the file and the way its
+columns are read stay the same; nothing else about the table matters to it. Names are unique, so builders never meet.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+import msgspec
+
+from tablespec.errors import IndexNotFoundError, StorageError, TableSpecWarning
+from tablespec.model.file import FileSlice
+from tablespec.model.schema import Field, Schema, StructType
+from tablespec.storage.store import Storage
+
+FOLDER = "_tablespec/index"
+_DEFINITION = "definition.json"
+# From so many manifests on a refresh puts them together, so that reading them stays cheap.
+MANY_MANIFESTS = 16
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What an index is about; columns are paths joined by dots, and `created` is in milliseconds UTC."""
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+    tokenizer: str = ""
+    created: int = 0
+
+    @property
+    def folder(self) -> str:
+        """Where the index lies in the table."""
+        return f"{FOLDER}/{self.name}"
+
+
+class Covered(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A base file that a segment is about."""
+
+    path: str
+    size: int
+    rows: int
+
+
+class IndexFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A file of a segment, by its path in the table."""
+
+    path: str
+    size: int
+
+
+class Segment(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of an index; `columns` tells how the columns were read, and `unique` whether no key stands in it twice."""
+
+    id: str
+    columns: str
+    covers: tuple[Covered, ...]
+    files: tuple[IndexFile, ...]
+    unique: bool = False
+
+    @property
+    def rows(self) -> int:
+        """The rows of the base files that it is about."""
+        return sum(file.rows for file in self.covers)
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    segments: tuple[Segment, ...] = ()
+
+
+@attrs.frozen
+class StoredIndex:
+    """An index as it was found: its definition, its segments, and the manifests that name them."""
+
+    definition: Definition
+    segments: tuple[Segment, ...]
+    manifests: tuple[str, ...]
+
+    def covering(self, schema: Schema) -> dict[tuple[str, int], Segment]:
+        """For each base file, by path and size, the segment that is about it, where columns are still read in the same way."""
+        columns = reading_of(self.definition.columns, schema)
+        return {
+            (file.path, file.size): segment
+            for segment in self.segments
+            if segment.columns == columns
+            for file in segment.covers
+        }
+
+
+def new_segment_id() -> str:
+    """A name that no other segment or manifest has."""
+    return uuid.uuid4().hex
+
+
+def base_key(slice_: FileSlice) -> tuple[str, int] | None:
+    """What a segment knows the base file of a slice by; None for a slice that only a merge with log files can read."""
+    return None if slice_.base is None or slice_.logs else (slice_.base.path, slice_.base.size)
+
+
+def reading_of(columns: Iterable[str], schema: Schema) -> str | None:
+    """How columns are found in files and what they are read as; None where one is not there."""
+    found = []
+    for name in columns:
+        field = field_of(name, schema)
+        if field is None:
+            return None
+        found.append(field)
+    return ", ".join(
+        " ".join((*(f"{one.stored_name}#{one.field_id}" for one in path), str(path[-1].type))) for path in found
+    )
+
+
+def field_of(name: str, schema: Schema) -> tuple[Field, ...] | None:
+    """The fields on the way to a column, by their names joined by dots."""
+    path: tuple[Field, ...] = ()
+    fields, rest = schema.fields, name
+    while rest:
+        # A name may have dots of its own: the longest that fits counts.
+        fitting = [field for field in fields if rest == field.name or rest.startswith(f"{field.name}.")]
+        if not fitting:
+            return None
+        field = max(fitting, key=lambda one: len(one.name))
+        path, rest = (*path, field), rest[len(field.name) + 1 :]
+        fields = field.type.fields if isinstance(field.type, StructType) else ()
+    return path or None
+
+
+def index_names(storage: Storage) -> list[str]:
+    """The names of all indexes of a table."""
+    return [path.rpartition("/")[2] for path in storage.list_folder(FOLDER)[0]]
+
+
+def load_all(storage: Storage, kind: str | None = None) -> list[StoredIndex]:
+    """All indexes, or those of a kind; what cannot be read is left out with a warning."""
+    found = [load(storage, name, kind) for name in index_names(storage)]
+    return [one for one in found if one is not None]
+
+
+def load(storage: Storage, name: str, kind: str | None = None) -> StoredIndex | None:
+    """An index by its name; None where there is none, or one of another kind."""
+    folder = f"{FOLDER}/{name}"
+    try:
+        definition = msgspec.json.decode(storage.read(f"{folder}/{_DEFINITION}"), type=Definition)
+    except FileNotFoundError:
+        return None
+    except (msgspec.DecodeError, StorageError) as error:
+        _warn(storage, f"{folder}/{_DEFINITION}", error)
+        return None
+    if kind is not None and definition.kind != kind:
+        return None
+    manifests = [
+        file.path
+        for file in storage.list_folder(folder)[1]
+        if file.path.endswith(".json") and not file.path.endswith(f"/{_DEFINITION}")
+    ]
+    segments: dict[str, Segment] = {}
+    for path in manifests:
+        try:
+            read = msgspec.json.decode(storage.read(path), type=_Manifest)
+        except FileNotFoundError:
+            # Somebody put it together with others, or removed it; either way it only costs time.
+            continue
+        except (msgspec.DecodeError, StorageError) as error:
+            _warn(storage, path, error)
+            continue
+        segments.update((segment.id, segment) for segment in read.segments)
+    return StoredIndex(definition, tuple(segments.values()), tuple(manifests))
+
+
+def require(storage: Storage, name: str) -> StoredIndex:
+    """An index by its name; raises IndexNotFoundError."""
+    found = load(storage, name)
+    if found is None:
+        raise IndexNotFoundError(storage.url, name, tuple(index_names(storage)))
+    return found
+
+
+def define(storage: Storage, definition: Definition) -> Definition:
+    """Write a definition unless there is one of that name, and give the one that holds."""
+    stamped = msgspec.structs.replace(definition, created=time.time_ns() // 1_000_000)
+    storage.put_if_absent(f"{definition.folder}/{_DEFINITION}", msgspec.json.encode(stamped))
+    found = load(storage, definition.name)
+    return definition if found is None else found.definition
+
+
+def publish(storage: Storage, definition: Definition, segments: Sequence[Segment]) -> str:
+    """Make segments known under a name of their own."""
+    path = f"{definition.folder}/{new_segment_id()}.json"
+    storage.put_if_absent(path, msgspec.json.encode(_Manifest(tuple(segments))))
+    return path
+
+
+def drop(storage: Storage, name: str) -> int:
+    """Remove an index, its definition first, and tell how many files went."""
+    folder = f"{FOLDER}/{name}"
+    storage.delete(f"{folder}/{_DEFINITION}")
+    files = list(storage.list(folder))
+    for file in files:
+        storage.delete(file.path)
+    return len(files) + 1
+
+
+def is_whole(storage: Storage, segment: Segment) -> bool:
+    """Whether all files of a segment are there in their sizes; warns where one is not."""
+    for file in segment.files:
+        found = storage.head(file.path)
+        if found is None or found.size != file.size:
+            _warn(storage, file.path, "is missing" if found is None else f"has {found.size} bytes, not {file.size}")
+            return False
+    return True
+
+
+def warn_damaged(storage: Storage, segment: Segment, why: object) -> None:
+    """Tell that a segment cannot be used and the rows are looked at instead."""
+    _warn(storage, segment.files[0].path if segment.files else segment.id, why)
+
+
+def _warn(storage: Storage, path: str, why: object) -> None:
+    text = f"the index file {path} of {storage.url} {why}: rows are read instead; refresh the index to mend it"
+    warnings.warn(text, TableSpecWarning, stacklevel=4)
+
+
+def needed_files(storage: Storage, needed: frozenset[str]) -> frozenset[str]:
+    """The files of indexes that are about a base file among those needed, with their definitions and manifests."""
+    kept: set[str] = set()
+    for stored in load_all(storage):
+        definition = stored.definition
+        kept |= {f"{definition.folder}/{_DEFINITION}", *stored.manifests}
+        for segment in stored.segments:
+            if any(file.path in needed for file in segment.covers):
+                kept |= {file.path for file in segment.files}
+    return frozenset(kept)
+
+
+def by_id(segments: Iterable[Segment]) -> Mapping[str, Segment]:
+    """Segments by their ids."""
+    return {segment.id: segment for segment in segments}

@@ -1,0 +1,123 @@
+"""The text index: a small index of words for each base file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pyroaring import BitMap64
+
+from tablespec.arrow.match_text import DamagedTextIndexError, TextIndex, indexed_rows, opened_index
+from tablespec.errors import StorageError
+from tablespec.expr.nodes import Match
+from tablespec.index.segment import IndexFile, Segment, StoredIndex, is_whole, new_segment_id, warn_damaged
+from tablespec.index.source import BuildSource
+from tablespec.model.file import FileSlice
+from tablespec.storage.store import Storage
+
+TEXT = "text"
+_CACHE = f"tablespec-index-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
+
+
+def build_text_segments(source: BuildSource, slices: Sequence[FileSlice]) -> tuple[Segment, ...]:
+    """An index for each base file, none of which anybody can see yet."""
+    return tuple(_build(source, slice_) for slice_ in slices)
+
+
+def _build(source: BuildSource, slice_: FileSlice) -> Segment:
+    id_ = new_segment_id()
+    folder = f"{source.definition.folder}/{id_}"
+    local = source.storage.local_path(folder)
+    with tempfile.TemporaryDirectory() as elsewhere:
+        made = Path(elsewhere if local is None else local)
+        made.mkdir(parents=True, exist_ok=True)
+        definition = source.definition
+        index = indexed_rows(definition.columns, definition.tokenizer, source.values(slice_), str(made))
+        names = sorted(path.name for path in made.iterdir() if not path.name.startswith("."))
+        for name in names:
+            if local is None:
+                _upload(made / name, source.storage, f"{folder}/{name}")
+            else:
+                _sync(made / name)
+        files = tuple(IndexFile(path=f"{folder}/{name}", size=(made / name).stat().st_size) for name in names)
+        return Segment(id=id_, columns=source.reading, covers=(source.covered(slice_, index.rows),), files=files)
+
+
+def answers(stored: StoredIndex, match: Match) -> bool:
+    """Whether a test can be answered by an index: it has all the columns, cut into words in the same way."""
+    definition = stored.definition
+    return definition.tokenizer == match.tokenizer and {column.name for column in match.columns} <= set(
+        definition.columns
+    )
+
+
+def opened_segment(storage: Storage, stored: StoredIndex, segment: Segment) -> TextIndex | None:
+    """The index of a base file; None with a warning where its files are gone or damaged."""
+    if not is_whole(storage, segment):
+        return None
+    folder = os.path.dirname(segment.files[0].path)  # noqa: PTH120 - a path in the table, not one of this machine
+    try:
+        local = storage.local_path(folder)
+        if local is None or not os.access(local, os.W_OK):
+            # Tantivy reads local folders only, and writes a lock into them.
+            local = _fetched(storage, segment)
+        return opened_index(local, stored.definition.columns, stored.definition.tokenizer)
+    except (DamagedTextIndexError, FileNotFoundError, StorageError) as error:
+        warn_damaged(storage, segment, error)
+        return None
+
+
+def found_rows(storage: Storage, segment: Segment, index: TextIndex, match: Match) -> tuple[BitMap64, BitMap64] | None:
+    """The positions of the rows that match and of those for which the answer is null; None where the index is damaged."""
+    names = tuple(column.name for column in match.columns)
+    try:
+        return index.hits(match.query, names), index.nulls(names)
+    except DamagedTextIndexError as error:
+        warn_damaged(storage, segment, error)
+        return None
+
+
+def _fetched(storage: Storage, segment: Segment) -> str:
+    """A copy of the files of a segment on this machine, made once."""
+    named = hashlib.sha256(f"{storage.url} {segment.id}".encode()).hexdigest()[:32]
+    folder = Path(tempfile.gettempdir()) / _CACHE / named
+    if not all(_has_size(folder / Path(file.path).name, file.size) for file in segment.files):
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
+            for file in segment.files:
+                with storage.open(file.path) as source, (Path(unfinished) / Path(file.path).name).open("wb") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+            _replace(Path(unfinished), folder)
+    return str(folder)
+
+
+def _replace(made: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(exist_ok=True)
+    for path in made.iterdir():
+        path.replace(folder / path.name)
+
+
+def _has_size(path: Path, size: int) -> bool:
+    return path.exists() and path.stat().st_size == size
+
+
+def _upload(path: Path, storage: Storage, target: str) -> None:
+    with path.open("rb") as source, storage.create(target) as sink:
+        for piece in _pieces(source.read, 1 << 20):
+            sink.write(piece)
+
+
+def _pieces(read: object, size: int) -> Iterator[bytes]:
+    assert callable(read)
+    while piece := read(size):
+        yield piece
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
