@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
+import pyarrow as pa
 from rich.filesize import decimal
 
 from tablespec.cli.cells import as_text
@@ -15,7 +16,21 @@ from tablespec.read.changes import ChangeScan
 from tablespec.read.scan import Scan
 
 _LINES_AT_ONCE = 1000
-_COUNTS = frozenset({"version", "files added", "files removed", "size", "rows", "deletes"})
+_COUNTS = frozenset(
+    {
+        "version",
+        "indexed",
+        "covered",
+        "uncoverable",
+        "files",
+        "bytes",
+        "files added",
+        "files removed",
+        "size",
+        "rows",
+        "deletes",
+    }
+)
 
 
 def write_facts(document: Document, *, as_json: bool) -> None:
@@ -45,6 +60,18 @@ def write_rows(scan: Scan | ChangeScan, limit: int, *, as_json: bool) -> None:
     write(
         f"(the first {count_of(limit, 'row')}; --limit 0 gives all)\n" if more else f"({count_of(len(shown), 'row')})\n"
     )
+
+
+def write_table(found: pa.Table, *, as_json: bool) -> None:
+    """Rows in memory as a table, or as one JSON object a line."""
+    names = found.schema.names
+    if as_json:
+        write("".join(json_line(dict(zip(names, row))) for row in rows(iter(found.to_batches()), 0)))
+        return
+    numbers = frozenset(
+        field.name for field in found.schema if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+    )
+    write(table_text(names, list(rows(iter(found.to_batches()), 0)), numbers=numbers))
 
 
 def count_of(count: int, noun: str) -> str:

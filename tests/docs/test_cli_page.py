@@ -16,7 +16,7 @@ from tests.docs.blocks import ROOT
 
 PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 COMMANDS = typer.main.get_command(app).commands
-DOCUMENTS = sorted(set(COMMANDS) - {"read", "changes"})
+DOCUMENTS = sorted(set(COMMANDS) - {"read", "changes", "search", "index"})
 ARGUMENTS = {
     "delete": ["--where", "id = 1"],
     "update": ["--set", "id=2", "--where", "id = 1"],
