@@ -23,8 +23,8 @@ from tablespec.cli.facts import (
     when,
 )
 from tablespec.cli.fsck import check_files, check_log
-from tablespec.cli.maintain import checkpoint, cluster, compact, expire_log, restore, skips, vacuum
 from tablespec.cli.index import index_app, search
+from tablespec.cli.maintain import checkpoint, cluster, compact, expire_log, restore, skips, vacuum
 from tablespec.cli.options import AsJson, At, Columns, Limit, StorageOption, Url, Where, names, table_at
 from tablespec.cli.screen import complain, facts_text, json_document, progress, write
 from tablespec.errors import TableSpecError, TableSpecWarning
