@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 import msgspec
@@ -238,6 +238,6 @@ def needed_files(storage: Storage, needed: frozenset[str]) -> frozenset[str]:
     return frozenset(kept)
 
 
-def by_id(segments: Iterable[Segment]) -> Mapping[str, Segment]:
-    """Segments by their ids."""
-    return {segment.id: segment for segment in segments}
+def is_of_index(path: str) -> bool:
+    """Whether a file of the table is one of an index."""
+    return path.startswith(f"{FOLDER}/") and "/" in path.removeprefix(f"{FOLDER}/")

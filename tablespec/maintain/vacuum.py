@@ -12,7 +12,7 @@ import attrs
 from tablespec.errors import ShortRetentionError
 from tablespec.formats.base import TableFormat
 from tablespec.formats.maintenance import LOG_FOLDERS
-from tablespec.index.segment import FOLDER, needed_files
+from tablespec.index.segment import is_of_index, needed_files
 from tablespec.maintain.rewrite import maintainable
 from tablespec.model.instant import Timeline
 from tablespec.storage.store import FileInfo, Storage
@@ -69,7 +69,7 @@ def vacuum(
     files = list(target.storage.list())
     needed = target.needed_since(oldest_retained(target.timeline(), before))
     own = outside_of_tables(files)
-    indexes = [file for file in own if file.path.startswith(f"{FOLDER}/")]
+    indexes = [file for file in own if is_of_index(file.path)]
     kept = needed | needed_files(target.storage, needed) if indexes else needed
     going = plan([*target.disposable(state, own), *indexes], kept, before)
     if not dry_run:
