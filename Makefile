@@ -36,10 +36,11 @@ check: $(READY) ## Lint, check formatting and types, hold the layers, report siz
 	$(RUN) -m pytest tests/architecture
 	$(RUN) tests/architecture/sizes.py
 
-bench: $(READY) ## Compare listing, row changes and engines with other clients; prints ratios of one run
+bench: $(READY) ## Compare listing, row changes, engines and Hudi scans with other clients; prints ratios of one run
 	$(RUN) tests/bench/listing.py $(BENCH_ARGS)
 	$(RUN) tests/bench/changes.py $(BENCH_ARGS)
 	$(RUN) tests/bench/engines.py $(BENCH_ARGS)
+	$(RUN) tests/bench/hudi.py $(BENCH_ARGS)
 
 docs: $(READY) ## Run every command and every example of the README and the documentation
 	$(RUN) -m pytest tests/docs

@@ -1,24 +1,29 @@
-"""Real Hudi tables, held against what Hudi itself reads from them."""
+"""Real Hudi tables, the fixtures among them, held against what Hudi itself reads from them."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import attrs
 import pyarrow as pa
 import pytest
 from hudi import HudiReadOptions, HudiTable
 
 import tablespec
 from tablespec.errors import InstantNotFoundError, UnsupportedTableError
+from tablespec.model.file import FileGroupId, FileSlice
 
 FOLDER = os.environ.get("TABLESPEC_REAL_TABLES")
 ROOT = Path(FOLDER or "nowhere")
-BY_SPARK = sorted((ROOT / "hudi_spark").glob("*.zip"))
+FIXTURES = sorted((Path(__file__).parents[1] / "fixtures" / "hudi").glob("*.zip"))
+BY_SPARK = [*FIXTURES, *sorted((ROOT / "hudi_spark").glob("*.zip"))]
 OF_HUDI_RS = sorted((ROOT / "hudi").rglob("*.zip"))
 REFUSED = {"bootstrap": "a bootstrap base path", "orc": "ORC base files"}
 # Windows that tablespec answers otherwise on purpose; docs/hudi.md says why.
@@ -30,10 +35,7 @@ OTHERWISE = {
 # Rows of logs have none of their own, and Hudi makes some up while it reads.
 LOOSE = ("_hoodie_commit_seqno", "_hoodie_file_name")
 
-pytestmark = [
-    pytest.mark.real_tables,
-    pytest.mark.skipif(FOLDER is None, reason="TABLESPEC_REAL_TABLES names no folder of real tables"),
-]
+needs_real_tables = pytest.mark.skipif(FOLDER is None, reason="TABLESPEC_REAL_TABLES names no folder of real tables")
 
 
 def refusal(archive: Path) -> str | None:
@@ -150,6 +152,54 @@ def test_changes_read_as_hudi_on_spark_reads_them(unpacked, archive, answer, sch
     assert found == sorted(json.dumps(one, sort_keys=True) for one in images)
 
 
+def with_metadata_table() -> Iterator[object]:
+    """Every table whose properties say that it has a metadata table."""
+    for archive in (*BY_SPARK, *OF_HUDI_RS):
+        with zipfile.ZipFile(archive) as files:
+            properties = files.read(f"{archive.stem}/.hoodie/hoodie.properties").decode("latin-1")
+        if re.search(r"hoodie.table.metadata.partitions=.*files", properties) and not refusal(archive):
+            yield pytest.param(archive, id=archive.stem)
+
+
+@pytest.mark.parametrize("archive", list(with_metadata_table()))
+def test_the_metadata_table_changes_no_answer(unpacked, archive):
+    table = tablespec.open_table(unpacked(archive))
+    bare = tablespec.open_table(unpacked(archive), options=tablespec.OpenOptions(metadata_table=False))
+
+    assert table.format.latest().metadata is not None
+    assert [one.slice for one in table.scan().slices] == [without_times(one.slice) for one in bare.scan().slices]
+    for name in table.schema.names:
+        for where in (f"{name} IS NULL", f"{name} IS NOT NULL"):
+            assert as_pairs(table.scan(where).to_table().to_pylist()) == as_pairs(
+                bare.scan(where).to_table().to_pylist()
+            )
+    for value in ("gum", "birch", "zzz"):
+        if "name" in table.schema.names:
+            where = f"name = '{value}' OR name > 'n1' AND name < 'n2'"
+            assert as_pairs(table.scan(where).to_table().to_pylist()) == as_pairs(
+                bare.scan(where).to_table().to_pylist()
+            )
+
+
+def without_times(slice_: FileSlice) -> FileSlice:
+    """The slice without the time of its file, which the metadata table does not know."""
+    return attrs.evolve(slice_, base=slice_.base and attrs.evolve(slice_.base, modified=0))
+
+
+@pytest.mark.parametrize("archive", list(with_metadata_table()))
+def test_the_record_index_finds_the_groups_of_rows(unpacked, archive):
+    table = tablespec.open_table(unpacked(archive))
+    if "record_index" not in table.format.latest().metadata.partitions or not table.format.latest().table.meta_fields:
+        assert table.format.locations(["k00"]) is None or "nometa" in archive.stem
+        return
+    columns = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]
+    rows = [tuple(row.values()) for row in table.scan(columns=columns).to_table().to_pylist()]
+    once = {key for key, count in Counter(key for key, _, _ in rows).items() if count == 1}
+    expected = {key: FileGroupId(part, file.split("_")[0]) for key, part, file in rows if key in once}
+
+    assert table.format.locations([*expected, "no such key"]) == expected
+
+
 def changes_in_json(rows: list[dict[str, object]], key: tuple[str, ...]) -> list[str]:
     """Changes as the judge writes them, the two images of an update in one."""
     found, before = [], {}
@@ -177,6 +227,7 @@ def image(text: str | None) -> dict[str, object] | None:
     return parsed and {name: value for name, value in parsed.items() if value is not None and not is_meta(name)}
 
 
+@needs_real_tables
 @pytest.mark.parametrize(
     "archive", [archive for archive in (*BY_SPARK, *OF_HUDI_RS) if refusal(archive)], ids=lambda archive: archive.stem
 )
@@ -187,6 +238,7 @@ def test_a_table_that_would_be_misread_is_refused_by_name(unpacked, archive):
     assert refused.value.feature == refusal(archive)
 
 
+@needs_real_tables
 @pytest.mark.parametrize(
     "archive", [archive for archive in OF_HUDI_RS if not refusal(archive)], ids=lambda archive: archive.stem
 )

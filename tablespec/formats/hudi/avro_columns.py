@@ -158,21 +158,26 @@ class _Decoder:
             raise ValueError(f"the type {name} is not declared")
         return found[0]
 
-    def _union(self, members: list[Json], at: _Cursors, valid: pa.BooleanArray | None, *, skip: bool) -> pa.Array:
+    def _union(
+        self, members: list[Json], at: _Cursors, valid: pa.BooleanArray | None, *, skip: bool
+    ) -> pa.Array | None:
         index = at.varint(valid)
         if len(index) and (pc.min(index).as_py() < 0 or pc.max(index).as_py() >= len(members)):
             raise ValueError("a union has no such branch")
-        found = None
+        branches: dict[str, pa.Array] = {}
         for number, member in enumerate(members):
             if member == "null":
                 continue
             chosen = pc.equal(index, number)
             if valid is not None:
                 chosen = pc.and_(chosen, valid)
-            if found is not None:
-                raise ValueError("a union of several types")
             found = self.read(member, at, chosen, skip=skip)
-        return found
+            if found is not None:
+                branches[str(number)] = found
+        # Several types make a struct with a member for each, of which one at most is not null.
+        if len(branches) > 1:
+            return pa.StructArray.from_arrays(list(branches.values()), list(branches))
+        return next(iter(branches.values()), None)
 
     def _record(
         self, fields: list[dict[str, Json]], at: _Cursors, valid: pa.BooleanArray | None, *, skip: bool

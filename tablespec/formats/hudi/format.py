@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 import attrs
 
-from tablespec.errors import ChangesGoneError, CorruptLogError, InstantNotFoundError, UnsupportedTableError
+from tablespec.errors import (
+    ChangesGoneError,
+    CorruptFileError,
+    CorruptLogError,
+    InstantNotFoundError,
+    TableSpecWarning,
+    UnsupportedTableError,
+)
 from tablespec.expr.nodes import Predicate
 from tablespec.formats.base import HistoryEntry, OpenOptions, TableInfo, TableState
 from tablespec.formats.hudi.archive import archived_actions
@@ -16,6 +25,7 @@ from tablespec.formats.hudi.changes import GroupHistory, by_group, changes_of_al
 from tablespec.formats.hudi.commit_metadata import CleanMetadata, CommitMetadata, parse_clean, parse_commit
 from tablespec.formats.hudi.instant_time import number_at, whole_number
 from tablespec.formats.hudi.listing import data_files, lost_groups
+from tablespec.formats.hudi.metadata_table import RECORD_INDEX, load_metadata_table
 from tablespec.formats.hudi.properties import BACKUP, PROPERTIES, TableProperties, load_properties
 from tablespec.formats.hudi.schema import parse_avro_schema
 from tablespec.formats.hudi.schema_history import SchemaHistory, load_schema_history
@@ -30,6 +40,7 @@ from tablespec.formats.hudi.timeline import (
     visibility_of,
 )
 from tablespec.model.change import CommitChanges, FreshSlice
+from tablespec.model.file import FileGroupId
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
@@ -179,6 +190,16 @@ class HudiFormat:
         found = changes_of_all(history, actions, self._commit, state.files.may_match(predicate))
         return tuple(state.placed(changes) for changes in found)
 
+    def locations(self, keys: Iterable[str]) -> Mapping[str, FileGroupId] | None:
+        """The file groups of record keys by the record index of the metadata table; None where the table has none.
+
+        Keys are spelt as in `_hoodie_record_key`; those that the table does not hold are left out.
+        """
+        metadata = load_metadata_table(self.storage, *self._load())
+        if metadata is None or RECORD_INDEX not in metadata.partitions or not self.options.metadata_table:
+            return None
+        return metadata.locations(keys)
+
     def history(self, limit: int | None = None) -> Sequence[HistoryEntry]:
         """What each write of the active timeline did, newest first; replaced file groups count as removed files."""
         _, active = self._load()
@@ -261,7 +282,8 @@ class HudiFormat:
     ) -> HudiState:
         replacing = [self._commit(action) for action in writes if action.action == "replacecommit"]
         newest = writes[-1].request if writes and tuple(writes) != active.writes else None
-        return state_of(
+        make = partial(
+            state_of,
             self.storage,
             table,
             active,
@@ -271,6 +293,13 @@ class HudiFormat:
             replaced=frozenset(group for commit in replacing for group in commit.replaced),
             schema_history=load_schema_history(self.storage) if self.options.schema_on_read else SchemaHistory(),
         )
+        try:
+            return make(
+                metadata=load_metadata_table(self.storage, table, active) if self.options.metadata_table else None
+            )
+        except CorruptFileError as error:
+            warnings.warn(f"the metadata table is not used: {error}", TableSpecWarning, stacklevel=2)
+            return make(metadata=None)
 
     def _schema(self, table: TableProperties, writes: Sequence[CompletedAction]) -> Schema:
         path, text = PROPERTIES, table.create_schema

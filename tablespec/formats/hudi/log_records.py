@@ -239,7 +239,12 @@ def _parquet(content: memoryview, names: frozenset[str]) -> pa.RecordBatch:
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
-def _deletes(block: LogBlock, ordering: Sequence[Field]) -> Records:
+def deleted_keys(block: LogBlock) -> list[str]:
+    """The keys of a delete block."""
+    return [str(one["recordKey"]) for one in _delete_records(block)]
+
+
+def _delete_records(block: LogBlock) -> list[dict[str, object]]:
     if len(block.content) < _INTS.size:
         raise ValueError("its delete block ends too early")
     version, length = _INTS.unpack_from(block.content, 0)
@@ -249,6 +254,11 @@ def _deletes(block: LogBlock, ordering: Sequence[Field]) -> Records:
         raise ValueError("its delete block does not end with its last record")
     listed = datum(block.content[_INTS.size :], _DELETE_RECORDS, name_records=True)["deleteRecordList"]
     assert isinstance(listed, list)
+    return listed
+
+
+def _deletes(block: LogBlock, ordering: Sequence[Field]) -> Records:
+    listed = _delete_records(block)
     values = [_unwrapped(one["orderingVal"], len(ordering)) for one in listed]
     return Records(
         keys=pa.array([one["recordKey"] for one in listed], pa.string()),

@@ -17,8 +17,10 @@ from tablespec.formats.hudi.codec import HudiCodec
 from tablespec.formats.hudi.instant_time import instant_texts
 from tablespec.formats.hudi.key_generator import key_generator_of, shown_schema
 from tablespec.formats.hudi.listing import GroupFile, Listing, data_files, group_files, slices_at, with_partition_values
+from tablespec.formats.hudi.metadata_table import MetadataTable
 from tablespec.formats.hudi.names import is_native_log, parse_base_file_name
 from tablespec.formats.hudi.properties import TableProperties
+from tablespec.formats.hudi.pruning import without_match
 from tablespec.formats.hudi.schema import COMMIT_TIME_COLUMN, META_SCHEMA
 from tablespec.formats.hudi.schema_history import SchemaHistory
 from tablespec.formats.hudi.timeline import ActiveTimeline, Visibility
@@ -35,6 +37,7 @@ class HudiFiles:
 
     listing: Listing
     schema: Schema
+    metadata: MetadataTable | None = None
 
     def survey(self) -> Survey:
         """What all of them are."""
@@ -43,11 +46,15 @@ class HudiFiles:
         return Survey(bytes=sum(slice_.size for slice_ in slices), unclean=unclean)
 
     def judge(self, predicate: Predicate) -> Sequence[JudgedSlice]:
-        """Every slice whose partition may hold a match."""
+        """Every slice that may hold a match, by its partition and by what the metadata table knows of its columns."""
         partitions = tuple(dict.fromkeys(slice_.partition_values for slice_ in self.listing.slices))
         found = dict(zip(partitions, self._verdicts(predicate, partitions)))
-        judged = (JudgedSlice(slice_, found[slice_.partition_values]) for slice_ in self.listing.slices)
-        return tuple(one for one in judged if one.verdict is not Verdict.NEVER)
+        judged = [JudgedSlice(slice_, found[slice_.partition_values]) for slice_ in self.listing.slices]
+        unsure = [one.slice for one in judged if one.verdict is Verdict.MAYBE]
+        never = frozenset[FileSlice]()
+        if self.metadata is not None:
+            never = without_match(self.metadata, unsure, self.schema, predicate)
+        return tuple(one for one in judged if one.verdict is not Verdict.NEVER and one.slice not in never)
 
     def may_match(self, predicate: Predicate) -> Callable[[FileGroupId], bool]:
         """Whether a group of any time lies in a partition that may hold a match."""
@@ -103,6 +110,7 @@ class HudiState:
     found: tuple[GroupFile, ...]
     window: Window | None = None
     schema_history: SchemaHistory = SchemaHistory()
+    metadata: MetadataTable | None = None
 
     def placed(self, changes: KeyedChanges) -> KeyedChanges:
         """The changes with what their slices need to be read as slices of this state."""
@@ -141,7 +149,7 @@ class HudiState:
     @property
     def files(self) -> HudiFiles:
         """The current slices."""
-        return HudiFiles(self.listing, self.schema)
+        return HudiFiles(self.listing, self.schema, None if self.schema_history.versions else self.metadata)
 
     @property
     def layout(self) -> ReadLayout:
@@ -171,11 +179,12 @@ def state_of(
     stored_schema: Schema,
     replaced: frozenset[FileGroupId],
     schema_history: SchemaHistory = SchemaHistory(),
+    metadata: MetadataTable | None = None,
 ) -> HudiState:
     """The state that shows what is visible, its files listed now."""
     generator = key_generator_of(table)
     schema = shown_schema(stored_schema, generator)
-    files = list(data_files(storage))
+    files = list(data_files(storage)) if metadata is None else metadata.files()
     _check_file_formats(storage.url, files)
     found = tuple(group_files(files))
     if found and not timeline.completed and not timeline.pending:
@@ -196,6 +205,7 @@ def state_of(
         visibility=visibility,
         found=found,
         schema_history=schema_history,
+        metadata=metadata,
     )
 
 
