@@ -27,8 +27,6 @@ READ_STREAM = (
 _NEW_TABLE = ("partitionBy", "key", "properties")
 WRITE = (*_PLACE, *_NEW_TABLE, "mergeSchema", "replaceWhere", "dataColumns", "txnAppId", "txnVersion")
 WRITE_STREAM = (*_PLACE, *_NEW_TABLE, "mergeSchema", "checkpointLocation", "queryName")
-# What Spark or its session may put beside the options that somebody gave.
-_SPARKS_OWN = frozenset({"serialization.format"})
 
 
 @attrs.define
@@ -68,7 +66,7 @@ class Options:
     def checked(cls, given: Mapping[str, str], use: str, known: Iterable[str]) -> Options:
         """The options, once all of them are known."""
         names = tuple(dict.fromkeys(known))
-        lowered = {name.lower() for name in names} | _SPARKS_OWN
+        lowered = {name.lower() for name in names}
         for name in given:
             if name.lower() not in lowered and not name.lower().startswith(STORAGE):
                 raise UnknownOptionError(name, use, names)

@@ -20,10 +20,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from tablespec import Schema, SchemaMismatchError, Table
+from tablespec_spark.destination import Destination, Written, outcome
 from tablespec_spark.options import READ, READ_STREAM, WRITE, WRITE_STREAM, InvalidOptionError, Options, refuse_together
 from tablespec_spark.runner import ReadsRows, arrow_rows, check_readable
 from tablespec_spark.schema import spark_schema, spark_type
-from tablespec_spark.sink import Sink, Written, outcome
 from tablespec_spark.stream import TableStreamReader, TableStreamWriter
 
 NAME = "tablespec"
@@ -69,7 +69,7 @@ class TableSource(DataSource):
         options = Options.checked(self.options, "writing", WRITE)
         if not overwrite:
             refuse_together(options, "mode append", ("replaceWhere", "dataColumns"))
-        return TableWriter(Sink(options, overwrite), schema, _transaction(options))
+        return TableWriter(Destination(options, overwrite), schema, _transaction(options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """What reads a table version by version."""
@@ -87,7 +87,7 @@ class TableSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """What writes the batches of a stream."""
         options = Options.checked(self.options, "writing a stream", WRITE_STREAM)
-        return TableStreamWriter(Sink(options, overwrite), schema)
+        return TableStreamWriter(Destination(options, overwrite), schema)
 
 
 class TableReader(DataSourceReader):
@@ -109,9 +109,9 @@ class TableReader(DataSourceReader):
 class TableWriter(DataSourceArrowWriter):
     """Writes rows in the tasks that have them, and commits all of them or none."""
 
-    def __init__(self, sink: Sink, schema: StructType, transaction: tuple[str, int] | None) -> None:
-        self._sink = sink
-        self._plan = sink.plan(to_arrow_schema(schema, timezone="UTC"))
+    def __init__(self, destination: Destination, schema: StructType, transaction: tuple[str, int] | None) -> None:
+        self._destination = destination
+        self._plan = destination.plan(to_arrow_schema(schema, timezone="UTC"))
         self._transaction = transaction
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -120,11 +120,11 @@ class TableWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[Any]) -> None:
         """Commit what the attempts wrote that Spark counts."""
-        self._sink.commit(self._plan, messages, self._transaction)
+        self._destination.commit(self._plan, messages, self._transaction)
 
     def abort(self, messages: Sequence[Any]) -> None:
         """Remove what was written, unless it may be committed."""
-        self._sink.abort(messages)
+        self._destination.abort(messages)
 
 
 def check_columns(table: Table, found: Schema, asked: StructType) -> None:

@@ -25,10 +25,10 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from tablespec import NewFile, Schema, Table, TableSpecError
+from tablespec_spark.destination import Destination, Plan, Written, outcome
 from tablespec_spark.options import InvalidOptionError, Options
 from tablespec_spark.runner import arrow_rows
 from tablespec_spark.schema import spark_schema
-from tablespec_spark.sink import Plan, Sink, Written, outcome
 
 _FILES_PER_TRIGGER = 1000
 _PARTITION_BYTES = 128 << 20
@@ -257,12 +257,12 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
     The log of the table keeps the number of the last batch of each query, under the id that the checkpoint of the query has.
     """
 
-    def __init__(self, sink: Sink, schema: StructType) -> None:
-        self._sink = sink
+    def __init__(self, destination: Destination, schema: StructType) -> None:
+        self._destination = destination
         columns = to_arrow_schema(schema, timezone="UTC")
         # Made at once, and not with the first batch: a batch that was cut off leaves files, and then this would be no place for a table.
-        sink.create(columns)
-        self._plan = sink.plan(columns)
+        destination.create(columns)
+        self._plan = destination.plan(columns)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one attempt of a task under names of its own."""
@@ -279,10 +279,10 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             return
         query = next((message.query for message in told if message.query), None)
         if query is None:
-            self._sink.discard(told)
+            self._destination.discard(told)
             raise InvalidOptionError("format", "tablespec", "a query of Spark's streaming engine, which has an id")
-        self._sink.commit(plan, told, (query, batchId))
+        self._destination.commit(plan, told, (query, batchId))
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:
         """Remove what was written, unless it may be committed."""
-        self._sink.abort(messages)
+        self._destination.abort(messages)

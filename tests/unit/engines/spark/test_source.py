@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +12,8 @@ import pytest
 import tablespec_spark
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema
+from tablespec_spark.destination import Destination, Written, outcome
 from tablespec_spark.options import Options
-from tablespec_spark.sink import Sink, Written, outcome
 from tablespec_spark.source import TableReader, TableSource
 
 import tablespec
@@ -269,8 +270,32 @@ def test_a_table_that_is_not_there_is_made_as_the_options_say(tmp_path, mode):
     assert (made.partition_columns, made.record_key) == (("city",), ("id",))
     assert made.properties["delta.enableChangeDataFeed"] == "true"
     assert_same_rows(made.scan(), ROWS)
-    with pytest.raises(tablespec.TableSpecError, match="has the partition columns city, and partitionBy names id"):
-        _write(url, ROWS, partitionBy="id")
+    for options, message in [
+        ({"partitionBy": "id"}, "partitionBy is 'id'; expected what .*, city"),
+        ({"key": "city"}, "key is 'city'; expected what .*, id"),
+        ({"properties": '{"delta.appendOnly": "true"}'}, "properties delta.appendOnly is 'true'; .* set_properties"),
+    ]:
+        with pytest.raises(tablespec.TableSpecError, match=message):
+            _write(url, ROWS, **options)
+    _write(url, [], partitionBy="city", key="id", properties=properties)
+
+
+def test_rows_of_a_new_table_must_satisfy_replace_where_too(tmp_path):
+    with pytest.raises(tablespec.TableSpecError, match="does not satisfy"):
+        _write(str(tmp_path / "new"), ROWS, mode="overwrite", replaceWhere="city = 'sf'", partitionBy="city")
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_times_are_the_same_in_whatever_zone_spark_sends_them(tmp_path):
+    time = datetime(2024, 7, 1, 12, tzinfo=UTC)
+    wanted = pa.schema({"t": pa.timestamp("us", "UTC")})
+    writer = _source(str(tmp_path / "new"), {}).writer(from_arrow_schema(wanted), overwrite=False)
+    sent = pa.record_batch({"t": pa.array([time], pa.timestamp("us", "America/Los_Angeles"))})
+
+    writer.commit([writer.write(iter([sent]))])
+
+    assert_same_rows(tablespec.open_table(str(tmp_path / "new")).scan(), [(time,)])
 
 
 def test_a_table_that_somebody_makes_in_the_meantime_is_left_alone(tmp_path):
@@ -311,6 +336,7 @@ def test_a_write_under_a_number_that_is_recorded_is_not_done_again(table):
         ("append", {"replaceWhere": "id = 1"}, "replaceWhere is 'id = 1'; expected none for mode append"),
         ("overwrite", {"overwriteSchema": "true"}, "no option overwriteschema for writing"),
         ("overwrite", {"replaceWhere": "1 = 1"}, "allow_full_table"),
+        ("overwrite", {"mergeSchema": "true"}, "mergeSchema is 'true'; expected none for overwriting"),
         ("append", {"mergeSchema": "yes"}, "mergeSchema is 'yes'; expected true or false"),
     ],
 )
@@ -323,9 +349,11 @@ def test_write_options_that_make_no_sense_are_refused_by_name(table, mode, optio
 # --- what Spark does when things go wrong ---
 
 
-def _sink(table, **options):
-    sink = Sink(Options.checked({"path": table.url, **options}, "writing", ("path", "txnAppId", "txnVersion")))
-    return sink, sink.plan(SCHEMA)
+def _destination(table, **options):
+    destination = Destination(
+        Options.checked({"path": table.url, **options}, "writing", ("path", "txnAppId", "txnVersion"))
+    )
+    return destination, destination.plan(SCHEMA)
 
 
 def _task(plan, *rows):
@@ -334,40 +362,40 @@ def _task(plan, *rows):
 
 
 def test_an_attempt_whose_message_spark_drops_leaves_no_rows(table):
-    sink, plan = _sink(table)
+    destination, plan = _destination(table)
     _task(plan, (7, "sf", 7.0))
 
-    sink.commit(plan, [_task(plan, (7, "sf", 7.0)), _task(plan)])
+    destination.commit(plan, [_task(plan, (7, "sf", 7.0)), _task(plan)])
 
     assert_same_rows(table.scan(), [*ROWS, (7, "sf", 7.0)])
 
 
 def test_an_abort_before_any_commit_removes_what_was_written(table):
     files = _data_files(table)
-    sink, plan = _sink(table)
+    destination, plan = _destination(table)
 
-    sink.abort([_task(plan, (7, "sf", 7.0)), None])
+    destination.abort([_task(plan, (7, "sf", 7.0)), None])
 
     assert _data_files(table) == files
 
 
 def test_an_abort_after_a_durable_commit_deletes_nothing(table):
-    sink, plan = _sink(table)
+    destination, plan = _destination(table)
     messages = [_task(plan, (7, "sf", 7.0)), _task(plan, (8, "la", 8.0))]
-    sink.commit(plan, messages)
+    destination.commit(plan, messages)
 
-    sink.abort(messages)
+    destination.abort(messages)
 
     assert_same_rows(table.scan(), [*ROWS, (7, "sf", 7.0), (8, "la", 8.0)])
 
 
 def test_a_commit_that_meets_another_schema_is_refused_and_its_files_go(table):
-    sink, plan = _sink(table)
+    destination, plan = _destination(table)
     messages = [_task(plan, (7, "sf", 7.0))]
     table.add_constraint("few", "id < 7")
     files = _data_files(table)
 
     with pytest.raises(tablespec.TableSpecError, match="it changed the protocol"):
-        sink.commit(plan, messages)
+        destination.commit(plan, messages)
 
     assert len(_data_files(table)) == len(files) - 1

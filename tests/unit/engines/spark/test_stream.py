@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import tablespec_spark
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 from tablespec_spark.source import TableSource
 
@@ -259,3 +260,17 @@ def test_a_stream_of_counts_replaces_the_table_in_complete_mode(spark, table, tm
         write.trigger(availableNow=True).start(str(tmp_path / "counts")).awaitTermination(120)
         assert_same_rows(tablespec.open_table(str(tmp_path / "counts")).scan(), [("sf", expected)])
         table.append(_rows(4))
+
+
+@pytest.mark.spark
+def test_what_stops_a_stream_is_told_by_the_query(spark, table, tmp_path):
+    tablespec_spark.register(spark)
+    stream = spark.readStream.format("tablespec").option("startingVersion", 4).load(table.url)
+    table.append(_rows(4))
+    table.append(_rows(5).append_column("more", pa.array(["x"])), merge_schema=True)
+    write = stream.writeStream.format("tablespec").option("checkpointLocation", str(tmp_path / "checkpoint"))
+
+    query = write.trigger(availableNow=True).start(str(tmp_path / "copy"))
+
+    with pytest.raises(StreamingQueryException, match="start it again from its checkpoint"):
+        query.awaitTermination(120)

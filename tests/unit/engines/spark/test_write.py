@@ -9,9 +9,11 @@ import pytest
 import tablespec_spark
 from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from tablespec_spark.schema import spark_schema
 
 import tablespec
 from tests.rows import assert_same_rows
+from tests.unit.engines.spark.types import EVERY_TYPE, NESTED
 
 pytestmark = pytest.mark.spark
 
@@ -43,6 +45,15 @@ def test_append_writes_each_partition_of_a_frame_where_it_is(spark, table):
 
     assert (done.rows, done.files) == (100, 4)
     assert_same_rows(table.scan(), [*ROWS, *((number, "ny", float(number)) for number in range(100, 200))])
+
+
+def test_every_type_is_appended_as_it_is(spark, tmp_path):
+    data = pa.table({**dict(zip(EVERY_TYPE.column_names, EVERY_TYPE.columns)), **NESTED})
+    made = tablespec.create_table(str(tmp_path / "types"), data.schema)
+
+    tablespec_spark.append(spark, made, spark.createDataFrame(data, spark_schema(made.schema)))
+
+    assert_same_rows(made.scan(), data)
 
 
 def test_append_checks_the_columns_of_a_frame_before_anything_is_written(spark, table):

@@ -1,4 +1,4 @@
-"""Rows that Spark's tasks write and its driver commits: what the data source and the streaming sink share."""
+"""Rows that Spark's tasks write and its driver commits: what the data source and streams share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tablespec import (
     TableSpecError,
     create_table,
 )
-from tablespec_spark.options import Options
+from tablespec_spark.options import InvalidOptionError, Options, refuse_together
 from tablespec_spark.runner import check_reachable
 
 Transaction = tuple[str, int] | None
@@ -63,7 +63,7 @@ class Written(WriterCommitMessage):
 
 
 @attrs.frozen
-class Sink:
+class Destination:
     """A table that rows go to, as options ask for it; plain data."""
 
     options: Options
@@ -72,15 +72,16 @@ class Sink:
     def plan(self, columns: pa.Schema) -> Plan:
         """Decide how rows of these columns are written; a table that is not there will be made by the commit."""
         check_reachable(Storage.at(self.options.url, self.options.storage).url)
-        merge_schema = self.options.flag("mergeSchema")
+        if self.overwrite:
+            refuse_together(self.options, "overwriting", ("mergeSchema",))
         try:
             table = self.options.table()
         except TableNotFoundError:
             return self._creating(columns)
-        self._check_partitions(table)
+        self._check_same(table)
         if not self.overwrite:
-            return Appending(table.plan_append(columns, merge_schema=merge_schema))
-        return Replacing(table.plan_replace(self.options.text("replaceWhere") or "", columns, self._replacing(None)))
+            return Appending(table.plan_append(columns, merge_schema=self.options.flag("mergeSchema")))
+        return Replacing(table.plan_replace(self._where, columns, self._replacing(None)))
 
     def create(self, columns: pa.Schema) -> None:
         """Make the table, without rows, where it is not there."""
@@ -132,6 +133,10 @@ class Sink:
                 for file in message.outcome:
                     storage.delete(file.path)
 
+    @property
+    def _where(self) -> str:
+        return self.options.text("replaceWhere") or ""
+
     def _replacing(self, transaction: Transaction) -> ReplaceOptions:
         # Overwriting without saying what means everything: that is what the mode is for.
         return ReplaceOptions(
@@ -144,6 +149,9 @@ class Sink:
         # A table in memory tells what one at the real place will be like, without leaving anything there.
         model = self._created(f"memory://{uuid.uuid4()}", columns, self.options.texts("properties"))
         plan = model.plan_append(columns)
+        if self.overwrite:
+            # There is nothing to replace, and the new rows must be what was said of them all the same.
+            plan = attrs.evolve(plan, writer=model.plan_replace(self._where, columns, self._replacing(None)))
         storage = Storage.at(self.options.url, self.options.storage)
         writer = attrs.evolve(plan.writer, storage=storage, rules=attrs.evolve(plan.writer.rules, table=storage.url))
         return Creating(attrs.evolve(plan, writer=writer), tuple(model.properties.items()))
@@ -158,23 +166,17 @@ class Sink:
             storage_options=self.options.storage if url == self.options.url else None,
         )
 
-    def _check_partitions(self, table: Table) -> None:
-        asked = self.options.names("partitionBy")
-        if asked is not None and asked != table.partition_columns:
-            raise PartitioningMismatchError(table.url, asked, table.partition_columns)
-
-
-@attrs.define
-class PartitioningMismatchError(TableSpecError):
-    """A table that is there has other partition columns than the option names."""
-
-    table: str
-    asked: tuple[str, ...]
-    found: tuple[str, ...]
-
-    def __str__(self) -> str:
-        has = ", ".join(self.found) or "none"
-        return f"{self.table} has the partition columns {has}, and partitionBy names {', '.join(self.asked)}; leave the option out"
+    def _check_same(self, table: Table) -> None:
+        """Raise where the options describe another table than the one that is there."""
+        for name, found in (("partitionBy", table.partition_columns), ("key", table.record_key)):
+            asked = self.options.names(name)
+            if asked is not None and asked != found:
+                told = ", ".join(found) or "none"
+                raise InvalidOptionError(name, ", ".join(asked), f"what {table.url} has, {told}, or no such option")
+        for name, value in self.options.texts("properties").items():
+            if table.properties.get(name) != value:
+                told = f"what {table.url} has, {table.properties.get(name, 'none')}, or a call of set_properties"
+                raise InvalidOptionError(f"properties {name}", value, told)
 
 
 def outcome(plan: Plan, batches: Iterable[pa.RecordBatch]) -> tuple[NewFile, ...] | TableSpecError:
