@@ -135,6 +135,17 @@ def test_two_filters_on_one_frame_never_influence_each_other(spark, trips):
     assert frame.count() == 5
 
 
+def test_what_one_query_keeps_in_memory_is_not_taken_for_another(spark, trips):
+    frame = tablespec_spark.read(spark, trips)
+    kept = frame.where("id = 1").cache()
+    assert kept.count() == 1
+
+    assert_same_rows(_rows(frame.where("id = 3")), [ROWS[2]])
+    assert_same_rows(_rows(tablespec_spark.read(spark, trips).where("id = 1")), [ROWS[0]])
+    assert frame.count() == 5
+    kept.unpersist()
+
+
 def test_partitions_are_pruned_by_what_a_join_finds(spark, trips):
     days = spark.createDataFrame([(FIRST, "yes"), (SECOND, "no")], "day date, wanted string").where("wanted = 'yes'")
     frame = tablespec_spark.read(spark, trips)

@@ -173,6 +173,23 @@ def test_tasks_run_on_executors_and_not_on_the_driver(spark):
     assert list(runner.run(_partition_number, [])) == []
 
 
+def test_a_table_that_tasks_share_is_sent_to_executors_once(spark):
+    table = pa.table({"n": range(100_000)})
+    tasks = [(number, table) for number in range(5)]
+    shared = {}
+
+    sizes = [len(tablespec_spark.runner._pickled(task, shared)) for task in tasks]
+
+    assert max(sizes) < 200
+    assert list(shared.values()) == [table]
+    assert list(tablespec_spark.runner.Executors(spark).run(_counted, tasks)) == [(n, 100_000) for n in range(5)]
+
+
+def _counted(task):
+    number, table = task
+    return number, table.num_rows
+
+
 def _partition_number(task):
     context = TaskContext.get()
     return task, None if context is None else context.partitionId()
