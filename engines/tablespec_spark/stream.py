@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxBytes,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from tablespec import NewFile, Schema, Table, TableSpecError
 from tablespec_spark.destination import Destination, Plan, Written, outcome
@@ -45,12 +45,16 @@ class Piece(Protocol):
 
 @attrs.frozen(kw_only=True)
 class Offset:
-    """How far a stream has come: all of `version`, and so many pieces of what is new between it and `upto`."""
+    """How far a stream has come: all of `version`, and so many pieces of what is new between it and `upto`.
+
+    Pieces depend on what is read, so an offset among them says what that was.
+    """
 
     table: str
     version: int
     upto: int | None = None
     pieces: int = 0
+    reading: str = ""
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Offset:
@@ -60,7 +64,7 @@ class Offset:
     @property
     def stored(self) -> dict[str, Any]:
         """What Spark keeps."""
-        partly = {} if self.upto is None else {"upto": self.upto, "pieces": self.pieces}
+        partly = {} if self.upto is None else {"upto": self.upto, "pieces": self.pieces, "reading": self.reading}
         return {"table": self.table, "version": self.version, **partly}
 
 
@@ -106,17 +110,19 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Before the first version that is asked for."""
-        from_now_on = self._options.text("startingVersion") == "latest"
-        after = self._newest() if from_now_on else self._options.after(self._table)
+        asked, newest = self._options.text("startingVersion"), self._newest()
+        after = newest if asked == "latest" else self._options.after(self._table)
+        if after > newest:
+            raise InvalidOptionError("startingVersion", asked or "", f"latest, or a version up to {newest + 1}")
         return Offset(table=self._table.info.id, version=after).stored
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch, as the options limit it."""
         begin = Offset.of(start)
         newest = self._newest() if self._last is None else self._last
-        self._check_same_table(begin, newest)
+        self._check_same(begin, newest)
         if isinstance(limit, ReadAllAvailable):
-            return attrs.evolve(begin, version=max(newest, begin.version), upto=None, pieces=0).stored
+            return Offset(table=begin.table, version=max(newest, begin.version)).stored
         upto = self._next_version(begin.version, newest) if begin.upto is None else begin.upto
         if upto <= begin.version:
             return start
@@ -124,7 +130,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = self._admitted(pieces, begin.pieces)
         if end >= len(pieces):
             return Offset(table=begin.table, version=upto).stored
-        return attrs.evolve(begin, upto=upto, pieces=end).stored
+        return attrs.evolve(begin, upto=upto, pieces=end, reading=self._reading).stored
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """A limit that is none of Spark's kinds: `latestOffset` knows the options."""
@@ -140,7 +146,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The pieces between two offsets, small ones together."""
-        self._check_same_table(Offset.of(end), self._newest())
+        self._check_same(Offset.of(end), self._newest())
         groups: list[list[Piece]] = []
         size = 0
         for piece in self._between(Offset.of(start), Offset.of(end)):
@@ -162,13 +168,17 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _newest(self) -> int:
         return self._table.instant().version
 
-    def _check_same_table(self, offset: Offset, newest: int) -> None:
+    def _check_same(self, offset: Offset, newest: int) -> None:
         if offset.table != self._table.info.id:
             why = f"it has the id {self._table.info.id}, and the offset is one of {offset.table}"
             raise StreamTableReplacedError(self._table.url, why)
         if newest < offset.version:
             why = f"its newest version is {newest}, and the stream has come to {offset.version}"
             raise StreamTableReplacedError(self._table.url, why)
+        if offset.upto is not None and offset.reading != self._reading:
+            raise InvalidOptionError(
+                "readingMode and where", self._reading, f"{offset.reading} until a cut batch is done"
+            )
 
     def _next_version(self, after: int, newest: int) -> int:
         most = self._options.number("maxVersionsPerTrigger", least=1)
@@ -210,7 +220,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _plan(self, after: int, upto: int) -> list[Piece]:
         where, names = self._options.text("where"), self._schema.fieldNames()
         found = self._columns_at(upto)
-        if found == self._schema:
+        if _types(found) == _types(self._schema):
             return list(self._read(after, upto, where, names).tasks(target_bytes=1))
         if upto > self._version:
             raise StreamColumnsChangedError(self._table.url, upto, self._schema.simpleString(), found.simpleString())
@@ -219,6 +229,10 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reader = {"schema": now.schema, "reader": self._table.slice_reader(self._version)}
         changed = reader if self._changes else {"reader": now.reader}
         return [attrs.evolve(piece, **changed) for piece in self._read(after, upto, where, None).tasks(target_bytes=1)]
+
+    @property
+    def _reading(self) -> str:
+        return " where ".join([self._options.reading("incremental"), *filter(None, [self._options.text("where")])])
 
     @property
     def _changes(self) -> bool:
@@ -240,6 +254,10 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _all_columns(self) -> bool:
         everything: Schema = self._read(self._version, self._version, None, None).schema
         return list(everything.names) == self._schema.fieldNames()
+
+
+def _types(columns: StructType) -> list[tuple[str, DataType]]:
+    return [(field.name, field.dataType) for field in columns.fields]
 
 
 class StreamWritten(Written):

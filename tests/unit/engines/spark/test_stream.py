@@ -12,6 +12,7 @@ import pytest
 import tablespec_spark
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
+from pyspark.sql.types import LongType, StructField, StructType
 from tablespec_spark.source import TableSource
 
 import tablespec
@@ -134,6 +135,28 @@ def test_a_cut_batch_goes_on_with_the_version_it_began_with(table):
     assert sorted(rest[1] + (rest[2] or [])) == [(1, "la"), (2, "la"), (3, "la")]
 
 
+def test_a_cut_batch_is_not_gone_on_with_under_another_filter(table):
+    stream = _Stream(table, maxFilesPerTrigger=2)
+    stream.batch()
+
+    with pytest.raises(tablespec.TableSpecError, match="'incremental where id > 1'; expected incremental until"):
+        _Stream(table, offset=stream.offset, where="id > 1").batch()
+    stream.batch()
+    table.append(_rows(4, 0))
+    assert _Stream(table, offset=stream.offset, where="id > 1").batch() == [(4, "sf")]
+
+
+def test_a_stream_whose_columns_are_said_not_to_be_null_goes_on(table):
+    said = StructType([StructField("id", LongType(), nullable=False)])
+    reader = TableSource({"path": table.url}).streamReader(said)
+    start = reader.initialOffset()
+    table.append(_rows(4))
+
+    (partition,) = reader.partitions(start, reader.latestOffset(start, LIMITED))
+
+    assert sum(batch.num_rows for batch in reader.read(partition)) == 4
+
+
 def test_available_now_leaves_what_comes_later_for_the_next_run(table):
     stream = _Stream(table, maxFilesPerTrigger=2)
     stream.reader.prepareForTriggerAvailableNow()
@@ -204,6 +227,7 @@ def test_a_table_in_the_place_of_the_one_that_was_read_stops_the_stream(table):
     [
         ({"readingMode": "snapshot"}, "incremental or changes for a stream"),
         ({"versionAsOf": "1"}, "no option versionasof for streaming"),
+        ({"startingVersion": "9"}, "startingVersion is '9'; expected latest, or a version up to 4"),
         ({"maxFilesPerTrigger": "0"}, "maxFilesPerTrigger is '0'; expected a whole number from 1 on"),
     ],
 )
