@@ -1,19 +1,26 @@
 """The rows of tables as DuckDB relations.
 
 DuckDB reads the Parquet files itself where it reads them as tables mean them: names, types and missing columns are told by the schema
-that it is given, partition values stand in a list by the number of the file, deleted positions are anti-joined to the files that have
-some. Everything else comes as an Arrow stream. A relation stays on the state that it was made on.
+that it is given, partition values stand in a list by the number of the file, and so do bits that say which rows of a file are kept, beside
+the files that have deleted ones. Everything else comes as an Arrow stream. A relation stays on the state that it was made on.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 import attrs
 import pyarrow as pa
-from duckdb import ColumnExpression, DuckDBPyConnection, DuckDBPyRelation, Value
+from duckdb import (
+    ColumnExpression,
+    ConstantExpression,
+    DuckDBPyConnection,
+    DuckDBPyRelation,
+    FunctionExpression,
+    Value,
+)
 from duckdb.sqltypes import DuckDBPyType
 
 from tablespec import (
@@ -37,7 +44,7 @@ from tablespec_duckdb.expressions import condition, quoted, type_name
 
 # Columns that every read of Parquet files offers; a column of the table with such a name would hide it.
 _OFFERED = ("filename", "file_index", "file_row_number")
-_FILE, _ROW = "tablespec file", "tablespec row"
+_FILE, _ROW, _KEPT = "tablespec file", "tablespec row", "tablespec kept"
 _EVERYTHING = Literal(True)
 _LOCAL_TIME = Primitive("timestamp_ntz")
 
@@ -130,7 +137,7 @@ def _native(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation | None:
     parts = [
         reading.rows(chosen, stored)
         for dirty in (False, True)
-        if (chosen := [file for file in files if (file.deleted is not None) is dirty])
+        if (chosen := [file for file in files if (file.kept is not None) is dirty])
     ]
     rows = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
     if asked.predicate != _EVERYTHING:
@@ -147,11 +154,11 @@ class _Stored(enum.Enum):
 
 @attrs.frozen(eq=False)
 class _File:
-    """A Parquet file to read, the slice that it is the base of, and the deleted positions in it."""
+    """A Parquet file to read, the slice that it is the base of, and a bit for each row, 1 where it is kept; None keeps all."""
 
     path: str
     slice: FileSlice
-    deleted: pa.Array | None
+    kept: bytes | None
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -187,12 +194,13 @@ class _Reading:
         query = f"SELECT {', '.join(self._columns(stored))} FROM {read}"
         values = [self._values(field, files) for field in self.constants]
         found = self.con.sql(query, params=[*values, [file.path for file in files], schema])
-        positions = [(number, file.deleted) for number, file in enumerate(files) if file.deleted is not None]
-        if positions:
-            gone = self.con.from_arrow(_positions(positions)).set_alias("gone")
-            same_file = ColumnExpression("live", _FILE) == ColumnExpression("gone", "file")
-            same_row = ColumnExpression("live", _ROW) == ColumnExpression("gone", "position")
-            found = found.set_alias("live").join(gone, same_file & same_row, "anti")
+        if any(file.kept is not None for file in files):
+            # One row beside all others, so that it is not looked up but there; a join costs twice as much.
+            vectors = pa.table({_KEPT: pa.array([[file.kept for file in files]], pa.list_(pa.large_binary()))})
+            bits = self.con.from_arrow(vectors).select(ColumnExpression(_KEPT).cast(DuckDBPyType("BIT[]")).alias(_KEPT))
+            of_file = FunctionExpression("list_extract", ColumnExpression(_KEPT), ColumnExpression(_FILE))
+            kept = FunctionExpression("get_bit", of_file, ColumnExpression(_ROW).cast(DuckDBPyType("INTEGER")))
+            found = found.cross(bits).filter(kept == ConstantExpression(1))
         return found.select(*(ColumnExpression(field.name) for field in (*self.stored, *self.constants)))
 
     def _footers(self, files: list[str]) -> list[tuple[str, str, int]]:
@@ -221,7 +229,7 @@ class _Reading:
             yield f"{values} AS {quoted(field.name)}"
         for field in self.stored:
             yield f"{quoted(_read_name(field, stored))} AS {quoted(field.name)}"
-        yield f"file_index::BIGINT AS {quoted(_FILE)}"
+        yield f"(file_index + 1)::BIGINT AS {quoted(_FILE)}"
         yield f"file_row_number AS {quoted(_ROW)}"
 
     def _values(self, field: Field, files: Sequence[_File]) -> Value:
@@ -256,16 +264,21 @@ def _files(asked: Scan) -> list[_File]:
     for one in asked.slices:
         base = one.slice.base
         path = None if base is None or one.slice.needs_merge else asked.storage.local_path(base.path)
-        if path is None:
+        if path is None or base is None:
             return []
         deleted = asked.reader.deleted(one.slice) if asked.mode == Snapshot() else None
-        found.append(_File(path, one.slice, pa.array(deleted, pa.int64()) if deleted else None))
+        if deleted and not base.rows:
+            return []
+        found.append(_File(path, one.slice, _kept(deleted, base.rows or 0) if deleted else None))
     return found
 
 
-def _positions(files: list[tuple[int, pa.Array]]) -> pa.Table:
-    numbers = pa.chunked_array([pa.repeat(pa.scalar(number, pa.int64()), len(gone)) for number, gone in files])
-    return pa.table({"file": numbers, "position": pa.chunked_array([gone for _, gone in files])})
+def _kept(deleted: Iterable[int], rows: int) -> bytes:
+    """A bit for each row of a file, the first of a byte being its highest, as DuckDB has them."""
+    bits = bytearray(b"\xff" * (rows // 8 + 1))
+    for position in deleted:
+        bits[position >> 3] &= 0xFF7F >> (position & 7)
+    return bytes(bits)
 
 
 def _is_readable(field: Field, *, by_field_id: bool) -> bool:

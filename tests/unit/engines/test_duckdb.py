@@ -192,3 +192,25 @@ def test_a_predicate_that_tables_do_not_know_is_refused_for_writes_and_applied_b
     found = tablespec_duckdb.scan(con, table).filter("length(city) = 2")
     assert_same_rows(found.to_arrow_table(), [(1, "sf", 10.0)])
     assert_same_rows(table.scan(), TRIPS)
+
+
+@pytest.mark.parametrize("partition_by", [["p"], []], ids=["partitioned", "unpartitioned"])
+def test_rows_that_vectors_delete_are_left_out_of_every_query(con, tmp_path, partition_by):
+    rows = pa.table({"id": range(300), "p": [number // 100 for number in range(300)]})
+    made = tablespec.create_table(str(tmp_path / "t"), rows.schema, partition_by=partition_by)
+    made.append(rows.slice(0, 150))
+    made.append(rows.slice(150))
+    gone = {0, 7, 8, 9, 99, *range(100, 140), 299}
+    made.delete(f"id in ({', '.join(map(str, gone))})")
+    left = [(number, number // 100) for number in range(300) if number not in gone]
+    found = tablespec_duckdb.scan(con, made)
+
+    assert "READ_PARQUET" in found.explain()
+    assert_same_rows(found.fetchall(), left)
+    assert found.count("*").fetchall() == [(len(left),)]
+    assert_same_rows(found.filter("p = 1").select("id").fetchall(), [(number,) for number in range(140, 200)])
+    assert_same_rows(
+        tablespec_duckdb.scan(con, made, where="id < 11", columns=["id"]).fetchall(),
+        [(n,) for n in (1, 2, 3, 4, 5, 6, 10)],
+    )
+    assert_same_rows(tablespec_duckdb.read_optimized(con, made).fetchall(), list(zip(*rows.to_pydict().values())))
