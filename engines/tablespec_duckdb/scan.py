@@ -112,8 +112,13 @@ def refresh(con: DuckDBPyConnection, table: Table, name: str) -> None:
 
 
 def _relation(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation:
-    native = _native(con, asked)
-    return con.from_arrow(asked) if native is None else native
+    parts = asked.divided()
+    if parts is None:
+        native = _native(con, asked)
+        return con.from_arrow(asked) if native is None else native
+    plain, merged = parts
+    native = _native(con, plain)
+    return con.from_arrow(asked) if native is None else native.union(con.from_arrow(merged))
 
 
 def _native(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation | None:
@@ -259,11 +264,11 @@ def _any_stored(asked: Scan) -> tuple[Field, ...]:
 
 
 def _files(asked: Scan) -> list[_File]:
-    """The files to read; empty where one of them cannot be reached by DuckDB or needs a merge."""
+    """The files to read; empty where one of them cannot be reached by DuckDB."""
     found = []
     for one in asked.slices:
         base = one.slice.base
-        path = None if base is None or one.slice.needs_merge else asked.storage.local_path(base.path)
+        path = None if base is None else asked.storage.local_path(base.path)
         if path is None or base is None:
             return []
         deleted = asked.reader.deleted(one.slice) if asked.mode == Snapshot() else None

@@ -88,6 +88,10 @@ def _narrowed(frame: pl.LazyFrame, where: pl.Expr, columns: Sequence[str] | None
 
 def _frame(asked: Scan) -> pl.LazyFrame:
     """The frame of a scan: one read that Polars plans itself, or a source that each query asks for its files."""
+    parts = asked.divided()
+    if parts is not None:
+        plain, merged = parts
+        return pl.concat([_frame(plain), _streamed(merged)]) if plain.slices else _streamed(merged)
     found = one_read(asked) if len(asked.slices) <= _MOST_FILES else None
     if found is not None:
         return found

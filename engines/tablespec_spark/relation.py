@@ -35,7 +35,6 @@ def reads_natively(spark: SparkSession, scan: Scan, survey: Survey) -> bool:
         and not any(name in layout.hidden for name in scan.schema.names)
         and not _asks_text(scan.predicate)
         and has_hadoop_url(scan.storage.url)
-        and not any(slice_.needs_merge for slice_ in survey.unclean)
         and (not is_connect(spark) or can_be_listed([one.slice for one in attrs.evolve(scan).slices]))
     )
 

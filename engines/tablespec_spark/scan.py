@@ -87,6 +87,11 @@ def _quoted(name: str) -> str:
 
 
 def _frame(spark: SparkSession, asked: Scan) -> DataFrame:
+    parts = asked.divided()
+    if parts is not None:
+        plain, merged = parts
+        rows = task_rows(spark, merged.tasks(), merged.schema, merged.storage.url)
+        return _frame(spark, plain).union(rows) if plain.slices else rows
     survey = asked.survey()
     if not reads_natively(spark, asked, survey):
         return task_rows(spark, asked.tasks(), asked.schema, asked.storage.url)

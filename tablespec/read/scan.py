@@ -12,8 +12,9 @@ from tablespec.arrow.schema import arrow_schema
 from tablespec.expr.nodes import TRUE, Predicate, all_of
 from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import JudgedSlice, Survey, TableState
+from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
-from tablespec.model.reading import ReadingMode, Snapshot
+from tablespec.model.reading import ReadingMode, ReadOptimized, Snapshot
 from tablespec.model.schema import Schema
 from tablespec.read.file_index import Filters, bound_filters, judged_slices
 from tablespec.read.known import KnownSlice, Narrower, narrowed
@@ -34,6 +35,7 @@ class Scan:
     columns: tuple[str, ...] | None = None
     mode: ReadingMode = Snapshot()
     index: Narrower | None = None
+    merging: bool | None = None
 
     @property
     def instant(self) -> Instant:
@@ -53,13 +55,29 @@ class Scan:
     @cached_property
     def known_slices(self) -> tuple[KnownSlice, ...]:
         """The slices that will be read, with what an index knows about their rows."""
-        return narrowed(self.index, self.state, self.predicate, judged_slices(self.state, self.predicate))
+        judged = judged_slices(self.state, self.predicate)
+        if self.merging is not None:
+            judged = [one for one in judged if self._needs_merge(one.slice) is self.merging]
+        return narrowed(self.index, self.state, self.predicate, judged)
+
+    def divided(self) -> tuple[Scan, Scan] | None:
+        """The scan in two: of slices that any Parquet reader can read, and of those that must be merged; None where none must."""
+        if not any(map(self._needs_merge, self.survey().unclean)):
+            return None
+        return attrs.evolve(self, merging=False), attrs.evolve(self, merging=True)
+
+    def _needs_merge(self, slice_: FileSlice) -> bool:
+        if isinstance(self.mode, ReadOptimized):
+            return slice_.base is None or bool(slice_.stored_names)
+        return slice_.needs_merge
 
     def survey(self) -> Survey:
         """What the slices are altogether; without a predicate they are not looked at one by one."""
-        if self.predicate == TRUE:
+        if self.predicate == TRUE and self.merging is None:
             return self.state.files.survey()
         slices = [judged.slice for judged in judged_slices(self.state, self.predicate)]
+        if self.merging is not None:
+            slices = [slice_ for slice_ in slices if self._needs_merge(slice_) is self.merging]
         unclean = tuple(slice_ for slice_ in slices if not slice_.is_clean)
         return Survey(bytes=sum(slice_.size for slice_ in slices), unclean=unclean)
 

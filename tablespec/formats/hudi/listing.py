@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -77,8 +77,10 @@ def slices_at(
     return tuple(slice_ for slice_ in slices if slice_.base is not None or slice_.logs)
 
 
-def _slice(group: FileGroupId, base: GroupFile | None, logs: Iterable[GroupFile], visibility: Visibility) -> FileSlice:
+def _slice(group: FileGroupId, base: GroupFile | None, logs: Sequence[GroupFile], visibility: Visibility) -> FileSlice:
     """The base file with the logs that were written since; a log of an older base is left out."""
+    if base is not None and not logs:
+        return FileSlice(group=group, instant=base.name.instant, base=_base_file(base.file))
     since = base.name.instant if base is not None else -1
     names = [(log.name, log.file) for log in logs if isinstance(log.name, LogFileName)]
     # Logs are merged in the order of requests, whenever they were completed.
@@ -116,8 +118,20 @@ def with_partition_values(
     constants = {path: _picked(values, known) for path, values in told.items()}
     return Listing(
         tuple(generator.fields[index].name for index in known),
-        tuple(attrs.evolve(slice_, partition_values=constants[slice_.group.partition]) for slice_ in slices),
+        tuple(_placed(slice_, constants[slice_.group.partition]) for slice_ in slices) if known else slices,
         tuple(constants.items()),
+    )
+
+
+def _placed(slice_: FileSlice, values: tuple[object, ...]) -> FileSlice:
+    # There may be a million, and `evolve` looks at every field by name.
+    return FileSlice(
+        group=slice_.group,
+        instant=slice_.instant,
+        base=slice_.base,
+        logs=slice_.logs,
+        partition_values=values,
+        stored_names=slice_.stored_names,
     )
 
 

@@ -42,7 +42,7 @@ class LogFileName:
 
 def is_native_log(name: str) -> bool:
     """Whether a file is a log file of a format that is not known yet."""
-    return _NATIVE_LOG.fullmatch(name) is not None
+    return name.count(".") > 1 and _NATIVE_LOG.fullmatch(name) is not None
 
 
 def parse_base_file_name(name: str) -> BaseFileName | None:

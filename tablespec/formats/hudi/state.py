@@ -18,7 +18,7 @@ from tablespec.formats.hudi.instant_time import instant_texts
 from tablespec.formats.hudi.key_generator import key_generator_of, shown_schema
 from tablespec.formats.hudi.listing import GroupFile, Listing, data_files, group_files, slices_at, with_partition_values
 from tablespec.formats.hudi.metadata_table import MetadataTable
-from tablespec.formats.hudi.names import is_native_log, parse_base_file_name
+from tablespec.formats.hudi.names import BaseFileName, is_native_log
 from tablespec.formats.hudi.properties import TableProperties
 from tablespec.formats.hudi.pruning import without_match
 from tablespec.formats.hudi.schema import COMMIT_TIME_COLUMN, META_SCHEMA
@@ -185,15 +185,17 @@ def state_of(
     generator = key_generator_of(table)
     schema = shown_schema(stored_schema, generator)
     files = list(data_files(storage)) if metadata is None else metadata.files()
-    _check_file_formats(storage.url, files)
     found = tuple(group_files(files))
+    _check_file_formats(storage.url, files, found)
     if found and not timeline.completed and not timeline.pending:
         why = f"it holds no instant, and a file of the group {found[0].group.id} was written by one"
         raise CorruptLogError(storage.url, table.timeline_folder, 0, why)
-    slices = tuple(
-        attrs.evolve(slice_, stored_names=schema_history.stored_names(instant.version, slice_.instant))
-        for slice_ in slices_at(found, visibility, replaced)
-    )
+    slices = slices_at(found, visibility, replaced)
+    if schema_history.versions:
+        slices = tuple(
+            attrs.evolve(slice_, stored_names=schema_history.stored_names(instant.version, slice_.instant))
+            for slice_ in slices
+        )
     return HudiState(
         storage=storage,
         instant=instant,
@@ -209,14 +211,12 @@ def state_of(
     )
 
 
-def _check_file_formats(table: str, files: Iterable[FileInfo]) -> None:
-    for file in files:
-        name = file.path.rsplit("/", 1)[-1]
-        if is_native_log(name):
-            raise UnsupportedTableError(table, "log files of the native log format")
-        base = parse_base_file_name(name)
-        if base is not None and base.extension != "parquet":
-            feature = f"{base.extension.upper()} base files"
+def _check_file_formats(table: str, files: Iterable[FileInfo], found: Iterable[GroupFile]) -> None:
+    if any(is_native_log(file.path.rsplit("/", 1)[-1]) for file in files):
+        raise UnsupportedTableError(table, "log files of the native log format")
+    for one in found:
+        if isinstance(one.name, BaseFileName) and one.name.extension != "parquet":
+            feature = f"{one.name.extension.upper()} base files"
             raise UnsupportedTableError(table, feature, "Parquet base files can be read")
 
 

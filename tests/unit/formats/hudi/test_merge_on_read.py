@@ -197,3 +197,20 @@ def test_keys_are_made_of_columns_where_rows_do_not_carry_them(mor):
     table.append(20, "a", "f", update(20, ("1", 11)), delete_block(time(20), [("id:2,part:a", None)]))
 
     assert rows(table) == [("1", "a", 11)]
+
+
+def test_a_scan_is_divided_into_what_engines_read_themselves_and_what_must_be_merged(mor):
+    table = mor()
+    table.append(20, "a", "f", update(20, ("1", 11)))
+    table.write(30, "b", "g", [("3", "b", 30)])
+    table.append(40, "b", "loose", update(40, ("4", 40)))
+    opened = tablespec.open_table(table.storage.url)
+
+    def groups(scan):
+        return [one.slice.group.id for one in scan.slices]
+
+    plain, merged = opened.scan().divided()
+    assert (groups(plain), groups(merged)) == (["g"], ["f", "loose"])
+    plain, merged = opened.read_optimized().divided()
+    assert (groups(plain), groups(merged)) == (["f", "g"], ["loose"])
+    assert opened.scan(at=int(time(10))).divided() is None
