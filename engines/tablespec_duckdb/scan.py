@@ -123,10 +123,11 @@ def _relation(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation:
 
 def _native(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation | None:
     """The rows read by DuckDB itself; None where it could give other ones."""
-    matched = condition(asked.predicate)
+    everything = asked.predicate == _EVERYTHING
+    matched = None if everything else condition(asked.predicate)
     fields = _needed(asked)
     files = _files(asked)
-    if matched is None or fields is None or not files:
+    if (matched is None and not everything) or fields is None or not files:
         return None
     layout = asked.reader.layout
     reading = _Reading(
@@ -145,7 +146,7 @@ def _native(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation | None:
         if (chosen := [file for file in files if (file.kept is not None) is dirty])
     ]
     rows = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
-    if asked.predicate != _EVERYTHING:
+    if matched is not None:
         rows = rows.filter(matched)
     return rows.select(*(ColumnExpression(name) for name in asked.schema.names))
 
@@ -196,17 +197,19 @@ class _Reading:
         """The rows of files that all have deleted positions or all have none."""
         read, schema = self._read(stored)
         # DuckDB finds out which files a filter on partition columns excludes only where they are made in the query that reads.
-        query = f"SELECT {', '.join(self._columns(stored))} FROM {read}"
+        dirty = any(file.kept is not None for file in files)
+        query = f"SELECT {', '.join(self._columns(stored, positions=dirty))} FROM {read}"
         values = [self._values(field, files) for field in self.constants]
         found = self.con.sql(query, params=[*values, [file.path for file in files], schema])
-        if any(file.kept is not None for file in files):
-            # One row beside all others, so that it is not looked up but there; a join costs twice as much.
-            vectors = pa.table({_KEPT: pa.array([[file.kept for file in files]], pa.list_(pa.large_binary()))})
-            bits = self.con.from_arrow(vectors).select(ColumnExpression(_KEPT).cast(DuckDBPyType("BIT[]")).alias(_KEPT))
-            of_file = FunctionExpression("list_extract", ColumnExpression(_KEPT), ColumnExpression(_FILE))
-            kept = FunctionExpression("get_bit", of_file, ColumnExpression(_ROW).cast(DuckDBPyType("INTEGER")))
-            found = found.cross(bits).filter(kept == ConstantExpression(1))
-        return found.select(*(ColumnExpression(field.name) for field in (*self.stored, *self.constants)))
+        if not dirty:
+            return found
+        # One row beside all others, so that nothing is looked up; a join on file and position costs more.
+        vectors = pa.table({_KEPT: pa.array([[file.kept for file in files]], pa.list_(pa.large_binary()))})
+        bits = self.con.from_arrow(vectors).select(ColumnExpression(_KEPT).cast(DuckDBPyType("BIT[]")).alias(_KEPT))
+        of_file = FunctionExpression("list_extract", ColumnExpression(_KEPT), ColumnExpression(_FILE))
+        kept = FunctionExpression("get_bit", of_file, ColumnExpression(_ROW).cast(DuckDBPyType("INTEGER")))
+        found = found.cross(bits).filter(kept == ConstantExpression(1))
+        return found.select(*(ColumnExpression(field.name) for field in (*self.constants, *self.stored)))
 
     def _footers(self, files: list[str]) -> list[tuple[str, str, int]]:
         return [row for row in self.con.sql(_FOOTERS, params=[files]).fetchall() if row[1] is not None]
@@ -227,15 +230,16 @@ class _Reading:
             case _:
                 assert_never(stored)
 
-    def _columns(self, stored: _Stored) -> Iterator[str]:
+    def _columns(self, stored: _Stored, *, positions: bool) -> Iterator[str]:
         """The columns of a read as SQL; each of those that the log holds has a parameter, the list of values by file."""
         for field in self.constants:
             values = f"list_extract(?::{type_name(field.type)}[], (file_index + 1)::BIGINT)"
             yield f"{values} AS {quoted(field.name)}"
         for field in self.stored:
             yield f"{quoted(_read_name(field, stored))} AS {quoted(field.name)}"
-        yield f"(file_index + 1)::BIGINT AS {quoted(_FILE)}"
-        yield f"file_row_number AS {quoted(_ROW)}"
+        if positions:
+            yield f"(file_index + 1)::BIGINT AS {quoted(_FILE)}"
+            yield f"file_row_number AS {quoted(_ROW)}"
 
     def _values(self, field: Field, files: Sequence[_File]) -> Value:
         index = self.order.index(field.name)
