@@ -20,7 +20,7 @@ from tablespec.errors import (
 from tablespec.formats.base import LoggedChanges
 from tablespec.formats.hudi.instant_time import instant_texts
 from tablespec.formats.hudi.log_file import Damage, LogBlock, blocks_of
-from tablespec.formats.hudi.log_records import KEY_FIELD, RecordShape, changes_of, records_of
+from tablespec.formats.hudi.log_records import KEY_FIELD, RecordShape, changes_of, counts_records, records_of
 from tablespec.formats.hudi.log_scan import counting
 from tablespec.formats.hudi.merge import IncompleteRowsError, Records, merge
 from tablespec.formats.hudi.merge_rules import MergeRules, merge_rules
@@ -85,6 +85,8 @@ class HudiCodec:
                 raise CorruptFileError(storage.url, file.path, damaged[0])
             for block in blocks:
                 try:
+                    if not counts_records(block):
+                        continue
                     yield changes_of(block, columns)
                 except (ValueError, KeyError, pa.ArrowException) as error:
                     raise CorruptFileError(storage.url, file.path, str(error)) from error

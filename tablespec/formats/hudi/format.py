@@ -102,21 +102,25 @@ class HudiFormat:
         return state
 
     def added_between(self, start: int | None, end: int) -> frozenset[str]:
-        """Paths of the base files that writes after `start` up to `end` made and that are current at `end`.
+        """Paths of the base and log files that writes after `start` up to `end` made and that are current at `end`.
 
-        Files that clustering made hold no new data and do not count.
+        Files of clustering and compaction do not count where no row was changed between `start` and them. The names of log
+        files in version 6 do not tell their writers, so that all of them count.
         """
         state = self.state_at(end)
         after = -1 if start is None else whole_number(start)
-        recent = [slice_ for slice_ in state.listing.slices if slice_.instant > after]
-        instants = {slice_.instant for slice_ in recent}
-        moved = {
-            action.request
-            for action in state.timeline.writes
-            if action.request in instants and not self._commit(action).changes_data
-        }
-        bases = (slice_.base for slice_ in recent if slice_.instant not in moved)
-        return frozenset(base.path for base in bases if base is not None)
+        writes = [action for action in state.timeline.writes if after < action.request]
+        changing = [action.request for action in writes if self._commit(action).changes_data]
+        first = min(changing, default=sys.maxsize)
+        moved = {action.request for action in writes if action.request < first} - set(changing)
+        recent = (slice_ for slice_ in state.listing.slices if slice_.instant > after and slice_.instant not in moved)
+        logs = (log for slice_ in state.listing.slices for log in slice_.logs)
+        return frozenset(
+            (
+                *(slice_.base.path for slice_ in recent if slice_.base is not None),
+                *(log.path for log in logs if log.instant > after or state.table.layout == 1),
+            )
+        )
 
     def completion_of(self, version: int) -> int:
         """When the write of that request time was completed; any other number is taken for a time of completion."""

@@ -110,9 +110,12 @@ class RecordShape:
         )
 
     def of_log(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> Records:
-        """The records of a log block."""
+        """The records of a log block; raises ValueError where one has no key."""
+        keys = self._keys(batch)
+        if keys.null_count:
+            raise ValueError("a record has no key")
         return Records(
-            keys=self._keys(batch),
+            keys=keys,
             orderings=tuple(batch.column(field.name) for field in self.ordering),
             deleted=self._deleted(batch),
             rows=batch.select(list(self.wanted.names)),
@@ -121,9 +124,7 @@ class RecordShape:
 
     def _keys(self, batch: pa.RecordBatch) -> pa.Array:
         texts = [(field.name, batch.column(field.name)) for field in self.key]
-        if self.rules.key is None:
-            return texts[0][1]
-        return virtual_keys(texts)
+        return texts[0][1] if self.rules.key is None else virtual_keys(texts)
 
     def _deleted(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         found = pc.fill_null(_as_flag(batch.column(IS_DELETED_COLUMN)), False)
@@ -159,6 +160,11 @@ def changes_of(block: LogBlock, columns: Schema) -> LoggedChanges:
     )
 
 
+def counts_records(block: LogBlock) -> bool:
+    """Whether an Avro or change block says that it has records."""
+    return len(block.content) >= _INTS.size and _INTS.unpack_from(block.content, 0)[1] != 0
+
+
 def _image(rows: pa.StructArray, columns: Schema) -> pa.RecordBatch:
     return fitted(pa.RecordBatch.from_struct_array(rows), columns)
 
@@ -170,6 +176,8 @@ def stored_batch(block: LogBlock, names: frozenset[str]) -> pa.RecordBatch:
     if block.type not in (BlockType.AVRO, BlockType.CDC):
         raise ValueError(f"it holds a block of type {block.type.name}, which data files cannot have")
     starts, ends = _record_bounds(block.content)
+    if not len(starts):
+        return pa.RecordBatch.from_arrays([], names=[])
     return decode_records(block.content, starts, ends, block.schema, names)
 
 

@@ -287,7 +287,7 @@ def test_added_files_are_those_of_the_window_that_are_current_at_its_end(table):
     assert format_.added_between(None, version(30)) == {rewritten, added, later}
 
 
-def test_files_that_clustering_made_hold_no_new_data(table):
+def test_files_that_clustering_made_hold_new_data_only_where_rows_were_written_before_it(table):
     table.write(1, "a", "f")
     moved = table.base("a", "g", 10)
     table.complete(10, "replacecommit", written=[("a", "g", moved)], replaced=[("a", "f")], operation="CLUSTER")
@@ -295,7 +295,8 @@ def test_files_that_clustering_made_hold_no_new_data(table):
     format_ = HudiFormat.open(table.storage)
 
     assert paths(format_.latest()) == [moved]
-    assert format_.added_between(None, version(10)) == frozenset()
+    assert format_.added_between(version(1), version(10)) == frozenset()
+    assert format_.added_between(None, version(10)) == {moved}
 
 
 def test_an_unchanged_timeline_gives_the_same_state(table):

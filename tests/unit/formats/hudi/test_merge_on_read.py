@@ -214,3 +214,44 @@ def test_a_scan_is_divided_into_what_engines_read_themselves_and_what_must_be_me
     plain, merged = opened.read_optimized().divided()
     assert (groups(plain), groups(merged)) == (["f", "g"], ["loose"])
     assert opened.scan(at=int(time(10))).divided() is None
+
+
+def test_a_block_without_records_changes_nothing(mor):
+    table = mor()
+    table.append(20, "a", "f", update(20), delete_block(time(20), []))
+
+    assert rows(table) == [("1", "a", 10), ("2", "a", 20)]
+
+
+def test_a_log_record_without_a_key_is_an_error(mor):
+    table = mor()
+    table.append(20, "a", "f", avro_block(time(20), COLUMNS, [(None, {"id": "1"})]))
+
+    with pytest.raises(CorruptFileError, match="a record has no key"):
+        rows(table)
+
+
+def listed_between(table, start):
+    found = tablespec.open_table(table.storage.url).file_index.list_files_between(int(time(start)))
+    return [slice_.group.id for partition in found for slice_ in partition.file_slices]
+
+
+def test_slices_with_newer_logs_are_listed_between_instants(mor):
+    table = mor()
+    table.write(12, "a", "g", [("9", "a", 90)])
+    table.append(20, "a", "f", update(20, ("1", 11)))
+
+    assert listed_between(table, 12) == ["f"]
+    assert listed_between(table, 20) == []
+
+
+def test_a_file_that_moved_rows_is_listed_where_rows_were_changed_before_it(mor):
+    table = mor()
+    table.write(20, "a", "h", [("3", "a", 30)])
+    moved = table.base("a", "m", 30, [("1", "a", 10), ("2", "a", 20), ("3", "a", 30)])
+    table.complete(
+        30, "replacecommit", written=[("a", "m", moved)], replaced=[("a", "f"), ("a", "h")], operation="CLUSTER"
+    )
+
+    assert listed_between(table, 10) == ["m"]
+    assert listed_between(table, 20) == []
