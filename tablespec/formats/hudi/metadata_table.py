@@ -143,7 +143,7 @@ class MetadataTable:
 
 
 def load_metadata_table(storage: Storage, table: TableProperties, active: ActiveTimeline) -> MetadataTable | None:
-    """The metadata table, or None where the table says that it has none that lists files."""
+    """The metadata table, or None where the table says that it has none that lists files, or it does not know the newest write."""
     entries = dict(table.entries)
     there, begun = (
         {name.strip() for name in entries.get(f"hoodie.table.metadata.partitions{suffix}", "").split(",")}
@@ -158,11 +158,24 @@ def load_metadata_table(storage: Storage, table: TableProperties, active: Active
     if not timeline.writes or any(len(str(action.request)) > DIGITS for action in timeline.completed):
         return None
     seen = [action for action in timeline.writes if action.request not in active.pending]
+    if not _is_up_to_date(timeline, active):
+        return None
     return MetadataTable(
         storage=storage,
         partitions=frozenset(there - begun),
         visibility=visibility_of(timeline, seen, layout=table.layout),
     )
+
+
+def _is_up_to_date(timeline: ActiveTimeline, active: ActiveTimeline) -> bool:
+    """Whether the index knows the newest write of the table: it has an action of the same time, or was made after it."""
+    if not active.writes:
+        return True
+    newest = active.writes[-1]
+    if any(action.request == newest.request for action in timeline.writes):
+        return True
+    made = [action.completion for action in timeline.writes if action.completion is not None]
+    return newest.completion is not None and any(completion >= newest.completion for completion in made)
 
 
 def _of_block(block: LogBlock, column: str, wanted: Callable[[str], bool] | None) -> _Source:

@@ -88,3 +88,11 @@ def test_record_keys_are_located(folder):
 def test_bytes_that_are_no_hfile_are_refused(body):
     with pytest.raises(ValueError, match="HFile"):
         read_hfile(body)
+
+
+def test_an_index_that_does_not_know_the_newest_write_is_left_aside(folder):
+    timeline = folder / ".hoodie" / "timeline"
+    newest = max(timeline.glob("*.deltacommit"))
+    (timeline / "20991231000000000_20991231000000001.deltacommit").write_bytes(newest.read_bytes())
+
+    assert tablespec.open_table(str(folder)).format.latest().metadata is None
