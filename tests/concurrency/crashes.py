@@ -45,6 +45,8 @@ DEADLY: dict[str, Callable[[Storage], object]] = {
     "checkpoint": _on(lambda table: table.checkpoint()),
     "vacuum": _on(lambda table: table.vacuum(timedelta(0), runner=ONE, **SHORT)),
     "expire_log": _on(lambda table: table.expire_log(timedelta(0), **SHORT)),
+    "create_record_index": _on(lambda table: table.create_record_index(runner=ONE)),
+    "create_text_index": _on(lambda table: table.create_text_index(["p"], runner=ONE)),
     CREATE: _create,
 }
 
