@@ -1,0 +1,208 @@
+"""Single rows of Parquet files: only the pages that hold them are read, where the file says where its pages lie.
+
+The chosen pages of a column make a small Parquet file of their own in memory, which is read like any other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablespec.arrow.thrift import BINARY, I32, I64, LIST, STRUCT, Reader, Struct, encoded
+
+ReadRange = Callable[[int, int], bytes]
+# A footer that is larger takes longer to take apart than it saves.
+_LARGEST_FOOTER = 1 << 19
+_MAGIC = b"PAR1"
+# Numbers of the fields that are needed, by the structs of the Parquet format.
+_SCHEMA, _ROW_GROUPS = 2, 4
+_COLUMNS, _ROWS = 1, 3
+_META, _INDEX_AT, _INDEX_SIZE, _ENCRYPTED = 3, 4, 5, 8
+_VALUES, _COMPRESSED, _DATA_AT, _DICTIONARY_AT = 5, 7, 9, 11
+_KEPT_META = (1, 2, 3, 4, 6)
+
+
+@attrs.frozen(eq=False)
+class _Pages:
+    """Where the data pages of a column lie in a row group: offsets, sizes, and the numbers of their first rows."""
+
+    offsets: list[int]
+    sizes: list[int]
+    rows: list[int]
+
+
+def rows_at(
+    file: pq.ParquetFile, size: int, read: ReadRange, columns: Sequence[str], positions: Sequence[int]
+) -> pa.RecordBatch | None:
+    """Some columns of the rows at some positions, in order; None where the pages of the file are not known.
+
+    `size` is that of the file, and `read` gives bytes of it.
+    """
+    leaves = _flat_leaves(file, columns)
+    if leaves is None or file.metadata.serialized_size > _LARGEST_FOOTER:
+        return None
+    try:
+        length = int.from_bytes(read(size - 8, 4), "little")
+        footer = Reader(read(size - 8 - length, length)).struct()
+        groups = _wanted_groups(footer, positions)
+        arrays = [_column(footer, groups, leaf, read) for leaf in leaves]
+    except (ValueError, IndexError, KeyError):
+        # Whatever the footer has that is not known here, other ways of reading the file may know.
+        return None
+    if any(array is None for array in arrays):
+        return None
+    return pa.RecordBatch.from_arrays(
+        [array.column for array in arrays if array is not None],
+        schema=pa.schema([array.field for array in arrays if array is not None]),
+    )
+
+
+def _flat_leaves(file: pq.ParquetFile, columns: Sequence[str]) -> list[int] | None:
+    """The numbers of the leaves that are the columns; None where one has parts."""
+    schema = file.schema
+    numbers = {schema.column(index).path: index for index in range(len(schema))}
+    found = [numbers.get(name) for name in columns]
+    if any(
+        index is None or schema.column(index).max_repetition_level or schema.column(index).max_definition_level > 1
+        for index in found
+    ):
+        return None
+    return [index for index in found if index is not None]
+
+
+@attrs.frozen(eq=False)
+class _Group:
+    """A row group of which some rows are wanted, by their numbers in it."""
+
+    chunks: list[Struct]
+    rows: int
+    wanted: list[int]
+
+
+def _wanted_groups(footer: Struct, positions: Sequence[int]) -> list[_Group]:
+    found, start, at = [], 0, 0
+    for group in _structs(footer[_ROW_GROUPS][1]):
+        rows = cast(int, group[_ROWS][1])
+        end = at
+        while end < len(positions) and positions[end] < start + rows:
+            end += 1
+        if end > at:
+            wanted = [position - start for position in positions[at:end]]
+            found.append(_Group(_structs(group[_COLUMNS][1]), rows, wanted))
+        start, at = start + rows, end
+    if at < len(positions):
+        raise IndexError("a position after the last row")
+    return found
+
+
+@attrs.frozen(eq=False)
+class _Column:
+    field: pa.Field
+    column: pa.Array
+
+
+def _column(footer: Struct, groups: list[_Group], leaf: int, read: ReadRange) -> _Column | None:
+    """The values of a column in the wanted rows, in order."""
+    body = bytearray(_MAGIC)
+    small: list[Struct] = []
+    places: list[int] = []
+    before = 0
+    for group in groups:
+        chunk = group.chunks[leaf]
+        if _INDEX_AT not in chunk or _ENCRYPTED in chunk:
+            return None
+        pages = _pages(read(cast(int, chunk[_INDEX_AT][1]), cast(int, chunk[_INDEX_SIZE][1])))
+        meta = cast(Struct, chunk[_META][1])
+        chosen = sorted({bisect_right(pages.rows, row) - 1 for row in group.wanted})
+        rows = 0
+        firsts: dict[int, int] = {}
+        for page in chosen:
+            firsts[page] = before + rows - pages.rows[page]
+            rows += (pages.rows[page + 1] if page + 1 < len(pages.rows) else group.rows) - pages.rows[page]
+        places += [row + firsts[bisect_right(pages.rows, row) - 1] for row in group.wanted]
+        small.append(_small_group(meta, pages, chosen, rows, body, read))
+        before += rows
+    made = _parquet(footer, leaf, small, before, body)
+    table = pq.ParquetFile(pa.BufferReader(made), coerce_int96_timestamp_unit="us").read(use_threads=False)
+    values = table.column(0).take(pa.array(places, pa.int64()))
+    return _Column(table.schema.field(0), values.combine_chunks())
+
+
+def _small_group(
+    meta: Struct, pages: _Pages, chosen: list[int], rows: int, body: bytearray, read: ReadRange
+) -> Struct:
+    """A row group of the chosen pages, whose bytes are put at the end of `body`."""
+    start = len(body)
+    told: Struct = {number: meta[number] for number in _KEPT_META if number in meta}
+    if _DICTIONARY_AT in meta and cast(int, meta[_DICTIONARY_AT][1]) > 0:
+        dictionary = cast(int, meta[_DICTIONARY_AT][1])
+        body += read(dictionary, pages.offsets[0] - dictionary)
+        told[_DICTIONARY_AT] = I64, start
+    told[_DATA_AT] = I64, len(body)
+    for first, last in _runs(chosen):
+        # Pages one after the other are read in one go.
+        offset = pages.offsets[first]
+        body += read(offset, pages.offsets[last] + pages.sizes[last] - offset)
+    size = len(body) - start
+    told[_VALUES] = I64, rows
+    told[_COMPRESSED] = I64, size
+    chunk: Struct = {2: (I64, 0), _META: (STRUCT, told)}
+    return {_COLUMNS: (LIST, (STRUCT, [chunk])), 2: (I64, size), _ROWS: (I64, rows)}
+
+
+def _runs(chosen: list[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for page in chosen:
+        if runs and runs[-1][1] == page - 1:
+            runs[-1] = runs[-1][0], page
+        else:
+            runs.append((page, page))
+    return runs
+
+
+def _parquet(footer: Struct, leaf: int, groups: list[Struct], rows: int, body: bytearray) -> bytes:
+    """A whole file of one column."""
+    root, *elements = _structs(footer[_SCHEMA][1])
+    leaves = [element for element in elements if 5 not in element]
+    made: Struct = {
+        1: footer[1],
+        _SCHEMA: (LIST, (STRUCT, [{4: (BINARY, b"schema"), 5: (I32, 1)}, leaves[leaf]])),
+        3: (I64, rows),
+        _ROW_GROUPS: (LIST, (STRUCT, groups)),
+    }
+    ending = encoded(made)
+    return bytes(body + ending + len(ending).to_bytes(4, "little") + _MAGIC)
+
+
+def _structs(value: object) -> list[Struct]:
+    return cast(tuple[int, list[Struct]], value)[1]
+
+
+def _pages(data: bytes) -> _Pages:
+    """The page locations of an offset index; each is a struct of offset, size and number of the first row."""
+    reader = Reader(data)
+    if data[0] != 0x19:
+        raise ValueError("an offset index that does not begin with its pages")
+    reader.at = 2
+    count = data[1] >> 4
+    if data[1] & 15 != STRUCT:
+        raise ValueError("an offset index without pages")
+    if count == 15:
+        count = reader.varint()
+    offsets, sizes, rows = [], [], []
+    integer = reader.integer
+    for _ in range(count):
+        for field, into in ((0x16, offsets), (0x15, sizes), (0x16, rows)):
+            if data[reader.at] != field:
+                raise ValueError("a page location of another form")
+            reader.at += 1
+            into.append(integer())
+        if data[reader.at]:
+            raise ValueError("a page location of another form")
+        reader.at += 1
+    return _Pages(offsets, sizes, rows)
