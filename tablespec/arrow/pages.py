@@ -21,6 +21,7 @@ _LARGEST_FOOTER = 1 << 19
 _MAGIC = b"PAR1"
 # Numbers of the fields that are needed, by the structs of the Parquet format.
 _SCHEMA, _ROW_GROUPS = 2, 4
+_CHILDREN = 5
 _COLUMNS, _ROWS = 1, 3
 _META, _INDEX_AT, _INDEX_SIZE, _ENCRYPTED = 3, 4, 5, 8
 _VALUES, _COMPRESSED, _DATA_AT, _DICTIONARY_AT = 5, 7, 9, 11
@@ -133,9 +134,7 @@ def _column(footer: Struct, groups: list[_Group], leaf: int, read: ReadRange) ->
     return _Column(table.schema.field(0), values.combine_chunks())
 
 
-def _small_group(
-    meta: Struct, pages: _Pages, chosen: list[int], rows: int, body: bytearray, read: ReadRange
-) -> Struct:
+def _small_group(meta: Struct, pages: _Pages, chosen: list[int], rows: int, body: bytearray, read: ReadRange) -> Struct:
     """A row group of the chosen pages, whose bytes are put at the end of `body`."""
     start = len(body)
     told: Struct = {number: meta[number] for number in _KEPT_META if number in meta}
@@ -167,8 +166,8 @@ def _runs(chosen: list[int]) -> list[tuple[int, int]]:
 
 def _parquet(footer: Struct, leaf: int, groups: list[Struct], rows: int, body: bytearray) -> bytes:
     """A whole file of one column."""
-    root, *elements = _structs(footer[_SCHEMA][1])
-    leaves = [element for element in elements if 5 not in element]
+    elements = _structs(footer[_SCHEMA][1])[1:]
+    leaves = [element for element in elements if not element.get(_CHILDREN, (I32, 0))[1]]
     made: Struct = {
         1: footer[1],
         _SCHEMA: (LIST, (STRUCT, [{4: (BINARY, b"schema"), 5: (I32, 1)}, leaves[leaf]])),
@@ -194,7 +193,9 @@ def _pages(data: bytes) -> _Pages:
         raise ValueError("an offset index without pages")
     if count == 15:
         count = reader.varint()
-    offsets, sizes, rows = [], [], []
+    offsets: list[int] = []
+    sizes: list[int] = []
+    rows: list[int] = []
     integer = reader.integer
     for _ in range(count):
         for field, into in ((0x16, offsets), (0x15, sizes), (0x16, rows)):

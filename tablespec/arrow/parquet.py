@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from tablespec.arrow.convert import Finder, convert, nulls
+from tablespec.arrow.pages import rows_at
 from tablespec.arrow.schema import arrow_schema, arrow_type
 from tablespec.arrow.stats import leaf_indexes, value_range
 from tablespec.arrow.verdict import ColumnBounds, verdicts
@@ -22,14 +26,37 @@ from tablespec.storage.store import Storage
 BATCH_ROWS = 131_072
 BATCH_BYTES = 4 << 20
 LEAST_ROWS = 1_024
+# Where more than one row of about so many is wanted, most pages are.
+ROWS_A_PAGE = 500
 
 
 @attrs.frozen
 class PositionedBatch:
-    """Rows of a file in file order; the first has physical position `start`."""
+    """Rows of a file in file order; the first has physical position `start`, and the others follow.
+
+    Rows that were chosen one by one have their positions in `chosen`.
+    """
 
     start: int
     batch: pa.RecordBatch
+    chosen: pa.Array | None = None
+
+    @property
+    def positions(self) -> pa.Array:
+        """The physical position of each row."""
+        return pa.arange(self.start, self.start + self.batch.num_rows) if self.chosen is None else self.chosen
+
+    def among(self, positions: BitMap64) -> pa.BooleanArray:
+        """Whether the position of each row is among these."""
+        start, rows = self.start, self.batch.num_rows
+        if self.chosen is not None:
+            return pa.array([position in positions for position in self.chosen.to_pylist()], pa.bool_())
+        flags = bytearray(rows)
+        for position in positions.iter_equal_or_larger(start):
+            if position >= start + rows:
+                break
+            flags[position - start] = 1
+        return pc.equal(pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(flags)]), 1)
 
 
 def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
@@ -38,6 +65,32 @@ def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
     source = local if local is not None else pa.PythonFile(storage.open(path), mode="r")
     # A buffer makes columns stream page by page; without it whole column chunks sit in memory.
     return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=False, buffer_size=1 << 20)
+
+
+def read_rows(
+    storage: Storage, path: str, file: pq.ParquetFile, schema: Schema, find: Finder, positions: BitMap64
+) -> PositionedBatch | None:
+    """The rows at few positions, read by the pages that hold them; None where that is not possible or not worth it."""
+    if not len(schema.fields) or len(positions) * ROWS_A_PAGE > file.metadata.num_rows:
+        return None
+    top = list(file.schema_arrow)
+    found = [find(field, top) for field in schema]
+    names = list(dict.fromkeys(top[index].name for index in found if index is not None))
+    chosen = positions.to_array()
+    if not names or not len(chosen):
+        return None
+    local = storage.local_path(path)
+    if local is None:
+        info = storage.head(path)
+        size = 0 if info is None else info.size
+        batch = rows_at(file, size, lambda offset, length: storage.read_range(path, offset, length), names, chosen)
+    else:
+        with Path(local).open("rb") as opened:
+            size = opened.seek(0, 2)
+            batch = rows_at(file, size, lambda offset, length: os.pread(opened.fileno(), length, offset), names, chosen)
+    if batch is None:
+        return None
+    return PositionedBatch(0, _assemble(batch, schema, find, arrow_schema(schema)), pa.array(chosen, pa.int64()))
 
 
 def read_positioned(

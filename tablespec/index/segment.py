@@ -63,6 +63,8 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     covers: tuple[Covered, ...]
     files: tuple[IndexFile, ...]
     unique: bool = False
+    # In nanoseconds UTC: of two segments about one file the newer counts.
+    created: int = 0
 
     @property
     def rows(self) -> int:
@@ -87,7 +89,7 @@ class StoredIndex:
         columns = reading_of(self.definition.columns, schema)
         return {
             (file.path, file.size): segment
-            for segment in self.segments
+            for segment in sorted(self.segments, key=lambda one: one.created)
             if segment.columns == columns
             for file in segment.covers
         }
@@ -190,7 +192,9 @@ def define(storage: Storage, definition: Definition) -> Definition:
 
 
 def publish(storage: Storage, definition: Definition, segments: Sequence[Segment]) -> str:
-    """Make segments known under a name of their own."""
+    """Make segments known under a name of their own; those that nobody knows yet become the newest."""
+    now = time.time_ns()
+    segments = [one if one.created else msgspec.structs.replace(one, created=now) for one in segments]
     path = f"{definition.folder}/{new_segment_id()}.json"
     storage.put_if_absent(path, msgspec.json.encode(_Manifest(tuple(segments))))
     return path
@@ -232,9 +236,13 @@ def needed_files(storage: Storage, needed: frozenset[str]) -> frozenset[str]:
     for stored in load_all(storage):
         definition = stored.definition
         kept |= {f"{definition.folder}/{_DEFINITION}", *stored.manifests}
-        for segment in stored.segments:
-            if any(file.path in needed for file in segment.covers):
-                kept |= {file.path for file in segment.files}
+        newest = {
+            (segment.columns, file.path, file.size): segment
+            for segment in sorted(stored.segments, key=lambda one: one.created)
+            for file in segment.covers
+            if file.path in needed
+        }
+        kept |= {file.path for segment in newest.values() for file in segment.files}
     return frozenset(kept)
 
 

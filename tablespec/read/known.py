@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import attrs
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from tablespec.expr.nodes import Predicate
@@ -21,10 +19,6 @@ class Mark:
     name: str
     true: bytes
     null: bytes
-
-    def values(self, start: int, rows: int) -> pa.BooleanArray:
-        """The column for the rows from a position on."""
-        return pc.if_else(_among(self.null, start, rows), pa.scalar(None, pa.bool_()), _among(self.true, start, rows))
 
 
 @attrs.frozen(kw_only=True)
@@ -65,12 +59,3 @@ def narrowed(
 ) -> tuple[KnownSlice, ...]:
     """The slices as an index sees them, where there is one."""
     return tuple(map(KnownSlice, slices) if index is None else index.narrowed(state, predicate, slices))
-
-
-def _among(positions: bytes, start: int, rows: int) -> pa.BooleanArray:
-    flags = bytearray(rows)
-    for position in BitMap64.deserialize(positions).iter_equal_or_larger(start):
-        if position >= start + rows:
-            break
-        flags[position - start] = 1
-    return pc.equal(pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(flags)]), 1)

@@ -12,7 +12,7 @@ from pyroaring import BitMap64
 
 from tablespec.arrow.convert import Finder, by_field_id, by_stored_name
 from tablespec.arrow.evaluate import matching
-from tablespec.arrow.parquet import PositionedBatch, open_parquet, read_positioned
+from tablespec.arrow.parquet import PositionedBatch, open_parquet, read_positioned, read_rows
 from tablespec.arrow.schema import arrow_type
 from tablespec.errors import ColumnNotFoundError, CorruptFileError, DataFileMissingError, UnsupportedTableError
 from tablespec.expr.bind import bind
@@ -172,11 +172,11 @@ class FileSliceReader:
         for piece in self._pieces(slice_, base, needed, pushed, positions):
             made = _Made(base, constants, self.layout.hidden, piece)
             kept = None if deleted is None else _not_deleted(piece, deleted)
-            if positions is not None:
-                chosen = _mask(piece, positions, chosen=True)
+            if positions is not None and piece.chosen is None:
+                chosen = piece.among(positions)
                 kept = chosen if kept is None else pc.and_(kept, chosen)
             if self.predicate != TRUE:
-                matched = matching(self.predicate, _marked(made.columns(tested), piece.start, marks))
+                matched = matching(self.predicate, _marked(made.columns(tested), piece, marks))
                 kept = matched if kept is None else pc.and_(kept, matched)
             if kept is not None:
                 made = made.filtered(kept)
@@ -204,6 +204,10 @@ class FileSliceReader:
         try:
             with open_parquet(self.storage, base.path) as file:
                 # Where the log has statistics of a file, they have told what the footer of a single row group could tell.
+                rows = None if positions is None else read_rows(self.storage, base.path, file, needed, find, positions)
+                if rows is not None:
+                    yield rows
+                    return
                 told = base.rows is not None and file.metadata.num_row_groups == 1
                 yield from read_positioned(file, needed, find, TRUE if told else pushed, positions=positions)
         except FileNotFoundError as error:
@@ -236,10 +240,11 @@ def _with_filter_columns(reader: FileSliceReader, wanted: Schema, marks: tuple[M
     return (*wanted.fields, *(field for field in _filter_columns(reader, marks) if field.name not in names))
 
 
-def _marked(batch: pa.RecordBatch, start: int, marks: tuple[Mark, ...]) -> pa.RecordBatch:
-    """Rows of a file from a position on, with the columns that an index knows."""
+def _marked(batch: pa.RecordBatch, piece: PositionedBatch, marks: tuple[Mark, ...]) -> pa.RecordBatch:
+    """Columns of rows of a file, with those that an index knows."""
     for mark in marks:
-        batch = batch.append_column(mark.name, mark.values(start, batch.num_rows))
+        true, null = piece.among(BitMap64.deserialize(mark.true)), piece.among(BitMap64.deserialize(mark.null))
+        batch = batch.append_column(mark.name, pc.if_else(null, pa.scalar(None, pa.bool_()), true))
     return batch
 
 
@@ -251,7 +256,6 @@ class _Made:
     constants: dict[str, object]
     hidden: Schema
     piece: PositionedBatch
-    chosen: pa.Array | None = None
 
     @property
     def rows(self) -> int:
@@ -264,8 +268,8 @@ class _Made:
         rows = pc.indices_nonzero(kept)
         if len(rows) == batch.num_rows:
             return self
-        smaller = PositionedBatch(self.piece.start, batch.take(rows) if batch.num_columns else _no_columns(len(rows)))
-        return attrs.evolve(self, piece=smaller, chosen=rows.cast(pa.int64()))
+        left = batch.take(rows) if batch.num_columns else _no_columns(len(rows))
+        return attrs.evolve(self, piece=PositionedBatch(0, left, self.piece.positions.take(rows)))
 
     def columns(self, fields: tuple[Field, ...]) -> pa.RecordBatch:
         """Some columns of the rows."""
@@ -283,9 +287,9 @@ class _Made:
             case row.FILE:
                 return pa.repeat(pa.scalar(self.base.logged_as or self.base.path), self.rows)
             case row.POSITION:
-                return self._positions()
+                return self.piece.positions
             case row.ROW_ID:
-                fresh = pc.add(self._positions(), pa.scalar(self.base.base_row_id, pa.int64()))
+                fresh = pc.add(self.piece.positions, pa.scalar(self.base.base_row_id, pa.int64()))
                 return pc.coalesce(self.piece.batch.column(field.name), fresh)
             case row.ROW_COMMIT_VERSION:
                 version = pa.scalar(self.base.row_commit_version, pa.int64())
@@ -301,12 +305,8 @@ class _Made:
                 versions = later
             else:
                 back = pa.array(BitMap64.deserialize(one.positions), pa.int64())
-                versions = pc.if_else(pc.is_in(self._positions(), back), later, versions)
+                versions = pc.if_else(pc.is_in(self.piece.positions, back), later, versions)
         return versions
-
-    def _positions(self) -> pa.Array:
-        start = self.piece.start
-        return pa.arange(start, start + self.rows) if self.chosen is None else pc.add(self.chosen, start)
 
 
 def _no_columns(rows: int) -> pa.RecordBatch:
@@ -320,17 +320,6 @@ def _by_id_or_name(field: Field, candidates: list[pa.Field]) -> int | None:
 def _not_deleted(piece: PositionedBatch, deleted: BitMap64) -> pa.BooleanArray | None:
     """A mask of the rows whose position is not deleted; None when that is all of them."""
     start, rows = piece.start, piece.batch.num_rows
-    if not rows or not deleted.range_cardinality(start, start + rows):
+    if piece.chosen is None and (not rows or not deleted.range_cardinality(start, start + rows)):
         return None
-    return _mask(piece, deleted, chosen=False)
-
-
-def _mask(piece: PositionedBatch, positions: BitMap64, *, chosen: bool) -> pa.BooleanArray:
-    """For each row `chosen` where its position is among these, and the opposite where it is not."""
-    start, rows = piece.start, piece.batch.num_rows
-    flags = bytearray(b"\x00" if chosen else b"\x01") * rows
-    for position in positions.iter_equal_or_larger(start):
-        if position >= start + rows:
-            break
-        flags[position - start] = chosen
-    return pc.equal(pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(flags)]), 1)
+    return pc.invert(piece.among(deleted))

@@ -28,6 +28,7 @@ from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
 
 GROUP = "_group"
+PAGE_BYTES = 128 << 10
 # What a column of a batch takes in memory besides its values; it counts when partitions get a few rows at a time.
 BATCH_OVERHEAD = 512
 _EXTRAS = (ROW_ID, ROW_COMMIT_VERSION, CHANGE_TYPE)
@@ -222,6 +223,9 @@ class FileWriter:
             metadata_collector=footers,
             store_schema=False,
             coerce_timestamps="us",
+            # By these single rows can be read without the rest of their row group.
+            data_page_size=PAGE_BYTES,
+            write_page_index=True,
         )
         return _OpenFile(path, place.group or name, sink, writer, footers)
 
