@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
@@ -29,6 +30,7 @@ except ImportError:
 _POSITION, _NULL = "position", "null"
 # The least that a writer accepts; rows in memory fit into it.
 _SMALL_HEAP = 15_000_000
+_SNIPPET = 150
 _LARGE_HEAP = 200_000_000
 _ENDING = r"(.|\n)*"
 # What means something in the regular expressions of tantivy.
@@ -99,7 +101,9 @@ class TextIndex:
                 for name, text in row.items()
                 if text
             ]
-            found.append(max(pieces, key=lambda piece: piece.count("<b>"), default=""))
+            best = max(pieces, key=lambda piece: piece.count("<b>"), default="")
+            # Of beginnings and fuzzy words nothing is marked.
+            found.append(best or html.escape(next(filter(None, row.values()), "")[:_SNIPPET]))
         return found
 
     def _search(self, query: tantivy.Query, limit: int) -> list[tuple[float, int]]:

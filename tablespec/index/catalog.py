@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 
 import attrs
 import msgspec
 
 from tablespec.errors import (
     ColumnNotFoundError,
+    CommitConflictError,
     IndexExistsError,
     InvalidIndexNameError,
     NoRecordKeyError,
@@ -19,6 +21,7 @@ from tablespec.errors import (
 from tablespec.expr.nodes import TRUE, Column
 from tablespec.expr.tokenizer import TOKENIZER, check_tokenizer, tokenizer_of
 from tablespec.formats.base import Change, TableFormat, TableState, WritableFormat
+from tablespec.formats.maintenance import MaintainableFormat
 from tablespec.index.build import Refreshed, TaskRunner, refresh
 from tablespec.index.keys import check_key_type
 from tablespec.index.record import RECORD
@@ -150,13 +153,18 @@ def _created(format_: TableFormat, wanted: Definition, runner: TaskRunner) -> Ta
 
 def _describe(format_: TableFormat, definition: Definition, text: str | None) -> None:
     """Say in the log that there is an index; nothing depends on it, and a format that cannot be written says nothing."""
-    if isinstance(format_, WritableFormat):
+    if not isinstance(format_, MaintainableFormat):
+        return
+    state = format_.latest()
+    if format_.domain(state, DOMAIN + definition.name) != text:
         operation = "CREATE INDEX" if text is not None else "DROP INDEX"
         domains = ((DOMAIN + definition.name, text),)
         change = Change(
             operation=operation, parameters=(("index", definition.name),), domains=domains, data_change=False
         )
-        commit(format_, change, format_.latest())
+        # Whoever else makes the same index has said it then.
+        with suppress(CommitConflictError):
+            commit(format_, change, state)
 
 
 def _record_tokenizer(format_: TableFormat, state: TableState, columns: tuple[Column, ...], tokenizer: str) -> None:

@@ -36,6 +36,7 @@ from tablespec.read.slice_reader import FileSliceReader
 from tablespec.storage.store import Storage
 
 RECORD = "record"
+_WRITTEN_AT_ONCE = 8 << 20
 # Where a record lies; `position` is null where only a merge of log files tells the record.
 LOCATION = (
     Field(name="partition", type=STRING),
@@ -198,11 +199,15 @@ def build_record_segment(source: BuildSource, slices: Sequence[FileSlice]) -> Se
     ordered = table.take(pc.sort_indices(table, sort_keys=[("key", "ascending")])).combine_chunks()
     id_ = new_segment_id()
     path = f"{source.definition.folder}/{id_}.arrow"
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_file(stream, ordered.schema) as writer:
+        # One batch, so that the keys are searched as one array.
+        writer.write_table(ordered, max_chunksize=max(1, ordered.num_rows))
+    data = memoryview(stream.getvalue())
+    size = len(data)
     with source.storage.create(path) as sink:
-        with pa.ipc.new_file(sink, ordered.schema) as writer:
-            # One batch, so that the keys are searched as one array.
-            writer.write_table(ordered, max_chunksize=max(1, ordered.num_rows))
-        size = sink.tell()
+        for start in range(0, size, _WRITTEN_AT_ONCE):
+            sink.write(data[start : start + _WRITTEN_AT_ONCE].tobytes())
     return Segment(
         id=id_,
         columns=source.reading,
