@@ -39,6 +39,7 @@ check: $(READY) ## Lint, check formatting and types, hold the layers, report siz
 bench: $(READY) ## Compare listing, row changes, engines and Hudi scans with other clients; prints ratios of one run
 	$(RUN) tests/bench/listing.py $(BENCH_ARGS)
 	$(RUN) tests/bench/changes.py $(BENCH_ARGS)
+	$(RUN) tests/bench/index.py $(BENCH_ARGS)
 	$(RUN) tests/bench/engines.py $(BENCH_ARGS)
 	$(RUN) tests/bench/spark.py $(BENCH_ARGS)
 	$(RUN) tests/bench/hudi.py $(BENCH_ARGS)
