@@ -166,8 +166,10 @@ class HudiFormat:
     def fresh_slices(self, state: TableState, after: int, predicate: Predicate) -> Sequence[FreshSlice]:
         """The slices of a window's state that may hold a matching row of the window."""
         assert isinstance(state, HudiState) and state.window is not None
+        if not state.window.instants:
+            return ()
         rows = state.window.rows_of()
-        first = min(state.window.instants, default=sys.maxsize)
+        first = min(state.window.instants)
         slices = (one.slice for one in state.files.judge(predicate))
         # Rows are never newer than their base file; a log may have been begun before the window.
         return tuple(FreshSlice(slice_, rows) for slice_ in slices if slice_.logs or slice_.instant >= first)

@@ -12,7 +12,7 @@ import pytest
 
 import tablespec
 from tablespec.errors import ChangesGoneError, InstantNotFoundError, UnsupportedTableError
-from tests.unit.formats.hudi.conftest import time
+from tests.unit.formats.hudi.conftest import COLUMNS, avro_schema, time
 from tests.unit.formats.hudi.test_merge_on_read import BY_EVENT, MOR, update
 
 
@@ -50,6 +50,18 @@ def test_a_window_holds_the_rows_that_its_writes_made(logged):
     assert new_rows(table, int(time(10))) == [("2", "a", 15), ("3", "a", 30)]
     assert new_rows(table, None, int(time(10))) == [("1", "a", 10), ("2", "a", 20)]
     assert new_rows(table, int(time(20))) == []
+
+
+def test_a_window_before_the_first_write_is_empty(logged):
+    assert new_rows(logged(), None, int(time(5))) == []
+    assert new_rows(logged(), int(time(3)), int(time(4))) == []
+
+
+def test_a_table_that_was_never_written_has_nothing_new(new_table):
+    table = new_table(9, hoodie_table_create_schema=avro_schema(COLUMNS))
+
+    assert new_rows(table, None) == []
+    assert changed(table, None) == []
 
 
 def test_a_late_record_that_lost_is_new_all_the_same(logged):
