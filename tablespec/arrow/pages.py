@@ -5,6 +5,7 @@ The chosen pages of a column make a small Parquet file of their own in memory, w
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -19,6 +20,8 @@ ReadRange = Callable[[int, int], bytes]
 # A footer that is larger takes longer to take apart than it saves.
 _LARGEST_FOOTER = 1 << 19
 _MAGIC = b"PAR1"
+_VARINT = rb"([\x80-\xff]*[\x00-\x7f])"
+_LOCATION = re.compile(rb"\x16" + _VARINT + rb"\x15" + _VARINT + rb"\x16" + _VARINT + rb"\x00", re.DOTALL)
 # Numbers of the fields that are needed, by the structs of the Parquet format.
 _SCHEMA, _ROW_GROUPS = 2, 4
 _CHILDREN = 5
@@ -30,11 +33,26 @@ _KEPT_META = (1, 2, 3, 4, 6)
 
 @attrs.frozen(eq=False)
 class _Pages:
-    """Where the data pages of a column lie in a row group: offsets, sizes, and the numbers of their first rows."""
+    """Where the data pages of a column lie in a row group of some rows; numbers are decoded when they are asked for."""
 
-    offsets: list[int]
-    sizes: list[int]
-    rows: list[int]
+    found: list[tuple[bytes, bytes, bytes]]
+    rows: int
+
+    def page_of(self, row: int) -> int:
+        """The page that holds a row."""
+        return bisect_right(self.found, row, key=_first_row) - 1
+
+    def first_row(self, page: int) -> int:
+        """The number of the first row of a page; after the last page that of all rows."""
+        return _first_row(self.found[page]) if page < len(self.found) else self.rows
+
+    def offset(self, page: int) -> int:
+        """Where a page begins in the file."""
+        return _number(self.found[page][0])
+
+    def end(self, page: int) -> int:
+        """Where a page ends in the file."""
+        return self.offset(page) + _number(self.found[page][1])
 
 
 def rows_at(
@@ -117,16 +135,17 @@ def _column(footer: Struct, groups: list[_Group], leaf: int, read: ReadRange) ->
         chunk = group.chunks[leaf]
         if _INDEX_AT not in chunk or _ENCRYPTED in chunk:
             return None
-        pages = _pages(read(cast(int, chunk[_INDEX_AT][1]), cast(int, chunk[_INDEX_SIZE][1])))
-        meta = cast(Struct, chunk[_META][1])
-        chosen = sorted({bisect_right(pages.rows, row) - 1 for row in group.wanted})
+        pages = _pages(read(cast(int, chunk[_INDEX_AT][1]), cast(int, chunk[_INDEX_SIZE][1])), group.rows)
+        of_rows = [pages.page_of(row) for row in group.wanted]
+        chosen = list(dict.fromkeys(of_rows))
         rows = 0
-        firsts: dict[int, int] = {}
+        shifts: dict[int, int] = {}
         for page in chosen:
-            firsts[page] = before + rows - pages.rows[page]
-            rows += (pages.rows[page + 1] if page + 1 < len(pages.rows) else group.rows) - pages.rows[page]
-        places += [row + firsts[bisect_right(pages.rows, row) - 1] for row in group.wanted]
-        small.append(_small_group(meta, pages, chosen, rows, body, read))
+            first = pages.first_row(page)
+            shifts[page] = before + rows - first
+            rows += pages.first_row(page + 1) - first
+        places += [row + shifts[page] for row, page in zip(group.wanted, of_rows)]
+        small.append(_small_group(cast(Struct, chunk[_META][1]), pages, chosen, rows, body, read))
         before += rows
     made = _parquet(footer, leaf, small, before, body)
     table = pq.ParquetFile(pa.BufferReader(made), coerce_int96_timestamp_unit="us").read(use_threads=False)
@@ -140,13 +159,13 @@ def _small_group(meta: Struct, pages: _Pages, chosen: list[int], rows: int, body
     told: Struct = {number: meta[number] for number in _KEPT_META if number in meta}
     if _DICTIONARY_AT in meta and cast(int, meta[_DICTIONARY_AT][1]) > 0:
         dictionary = cast(int, meta[_DICTIONARY_AT][1])
-        body += read(dictionary, pages.offsets[0] - dictionary)
+        body += read(dictionary, pages.offset(0) - dictionary)
         told[_DICTIONARY_AT] = I64, start
     told[_DATA_AT] = I64, len(body)
     for first, last in _runs(chosen):
         # Pages one after the other are read in one go.
-        offset = pages.offsets[first]
-        body += read(offset, pages.offsets[last] + pages.sizes[last] - offset)
+        offset = pages.offset(first)
+        body += read(offset, pages.end(last) - offset)
     size = len(body) - start
     told[_VALUES] = I64, rows
     told[_COMPRESSED] = I64, size
@@ -164,8 +183,8 @@ def _runs(chosen: list[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def _parquet(footer: Struct, leaf: int, groups: list[Struct], rows: int, body: bytearray) -> bytes:
-    """A whole file of one column."""
+def _parquet(footer: Struct, leaf: int, groups: list[Struct], rows: int, body: bytearray) -> pa.Buffer:
+    """A whole file of one column, made of its pages and a footer."""
     elements = _structs(footer[_SCHEMA][1])[1:]
     leaves = [element for element in elements if not element.get(_CHILDREN, (I32, 0))[1]]
     made: Struct = {
@@ -175,35 +194,36 @@ def _parquet(footer: Struct, leaf: int, groups: list[Struct], rows: int, body: b
         _ROW_GROUPS: (LIST, (STRUCT, groups)),
     }
     ending = encoded(made)
-    return bytes(body + ending + len(ending).to_bytes(4, "little") + _MAGIC)
+    body += ending + len(ending).to_bytes(4, "little") + _MAGIC
+    return pa.py_buffer(body)
 
 
 def _structs(value: object) -> list[Struct]:
     return cast(tuple[int, list[Struct]], value)[1]
 
 
-def _pages(data: bytes) -> _Pages:
+def _pages(data: bytes, rows: int) -> _Pages:
     """The page locations of an offset index; each is a struct of offset, size and number of the first row."""
-    reader = Reader(data)
-    if data[0] != 0x19:
+    if data[0] != 0x19 or data[1] & 15 != STRUCT:
         raise ValueError("an offset index that does not begin with its pages")
-    reader.at = 2
+    reader = Reader(data, 2)
     count = data[1] >> 4
-    if data[1] & 15 != STRUCT:
-        raise ValueError("an offset index without pages")
     if count == 15:
         count = reader.varint()
-    offsets: list[int] = []
-    sizes: list[int] = []
-    rows: list[int] = []
-    integer = reader.integer
-    for _ in range(count):
-        for field, into in ((0x16, offsets), (0x15, sizes), (0x16, rows)):
-            if data[reader.at] != field:
-                raise ValueError("a page location of another form")
-            reader.at += 1
-            into.append(integer())
-        if data[reader.at]:
-            raise ValueError("a page location of another form")
-        reader.at += 1
-    return _Pages(offsets, sizes, rows)
+    found = _LOCATION.findall(data, reader.at)
+    if len(found) != count or not count:
+        raise ValueError("page locations of another form")
+    return _Pages(found, rows)
+
+
+def _first_row(location: tuple[bytes, bytes, bytes]) -> int:
+    return _number(location[2])
+
+
+def _number(data: bytes) -> int:
+    """A number of Thrift that is not negative."""
+    value = shift = 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return value >> 1

@@ -28,7 +28,9 @@ from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
 
 GROUP = "_group"
-PAGE_BYTES = 128 << 10
+# A page ends with the first so many rows that fill it.
+PAGE_BYTES = 32 << 10
+PAGE_ROWS = 256
 # What a column of a batch takes in memory besides its values; it counts when partitions get a few rows at a time.
 BATCH_OVERHEAD = 512
 _EXTRAS = (ROW_ID, ROW_COMMIT_VERSION, CHANGE_TYPE)
@@ -225,6 +227,7 @@ class FileWriter:
             coerce_timestamps="us",
             # By these single rows can be read without the rest of their row group.
             data_page_size=PAGE_BYTES,
+            write_batch_size=PAGE_ROWS,
             write_page_index=True,
         )
         return _OpenFile(path, place.group or name, sink, writer, footers)
