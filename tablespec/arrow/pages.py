@@ -5,6 +5,7 @@ The chosen pages of a column make a small Parquet file of their own in memory, w
 
 from __future__ import annotations
 
+import functools
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -202,6 +203,8 @@ def _structs(value: object) -> list[Struct]:
     return cast(tuple[int, list[Struct]], value)[1]
 
 
+# Files do not change, and whoever fetches rows of one does so again.
+@functools.lru_cache(maxsize=64)
 def _pages(data: bytes, rows: int) -> _Pages:
     """The page locations of an offset index; each is a struct of offset, size and number of the first row."""
     if data[0] != 0x19 or data[1] & 15 != STRUCT:

@@ -28,6 +28,8 @@ BATCH_BYTES = 4 << 20
 LEAST_ROWS = 1_024
 # Where more than one row of about so many is wanted, most pages are.
 ROWS_A_PAGE = 500
+# From other stores each page is a request of its own, and so many take as long as a large one.
+REQUESTS = 32
 
 
 @attrs.frozen
@@ -80,6 +82,8 @@ def read_rows(
     if not names or not len(chosen):
         return None
     local = storage.local_path(path)
+    if local is None and len(chosen) > REQUESTS:
+        return None
     if local is None:
         info = storage.head(path)
         size = 0 if info is None else info.size

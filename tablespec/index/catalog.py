@@ -48,9 +48,9 @@ class Coverage:
 class TableIndex:
     """An index of a table."""
 
-    format: TableFormat
+    format: TableFormat = attrs.field(repr=False)
     definition: Definition
-    runner: TaskRunner
+    runner: TaskRunner = attrs.field(repr=False)
 
     @property
     def name(self) -> str:

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from tablespec.arrow.schema import arrow_type
-from tablespec.errors import NoRecordKeyError, StorageError
+from tablespec.arrow.stream import ArrowStream, record_batches
+from tablespec.errors import ColumnNotFoundError, NoRecordKeyError, StorageError, TypeMismatchError
 from tablespec.expr.nodes import TRUE
 from tablespec.formats.base import TableState
 from tablespec.index.keys import check_key_type, key_values
@@ -31,7 +32,7 @@ from tablespec.index.segment import (
 from tablespec.index.source import BuildSource
 from tablespec.model.file import FileSlice
 from tablespec.model.reading import ReadOptimized
-from tablespec.model.schema import LONG, STRING, Field
+from tablespec.model.schema import LONG, STRING, Field, near_names
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.storage.store import Storage
 
@@ -70,12 +71,12 @@ class RecordIndex:
     storage: Storage
     state: TableState
 
-    def tag(self, keys: pa.Table | pa.RecordBatch) -> pa.Table:
+    def tag(self, keys: ArrowStream | pa.RecordBatch) -> pa.Table:
         """The keys with where their records lie: partition, file group, instant, file and position, null for a key without a record.
 
         Keys keep their order. A key that several rows have gets a row for each of them.
         """
-        columns = self._key_columns(keys)
+        columns = self._key_columns(record_batches(keys).read_all())
         values = key_values(columns)
         slices = tuple(one.slice for one in self.state.files.judge(TRUE))
         numbers = pc.index_in(values, value_set=pc.unique(values).drop_null(), skip_nulls=True).cast(pa.int64())
@@ -162,14 +163,17 @@ class RecordIndex:
             start += batch.num_rows
         return pa.concat_tables(parts)
 
-    def _key_columns(self, keys: pa.Table | pa.RecordBatch) -> list[pa.Array]:
+    def _key_columns(self, keys: pa.Table) -> list[pa.Array]:
         columns = []
         for name in self.key:
             field = self.state.schema.field(name)
             check_key_type(field.name, field.type)
-            column = keys.column(name)
-            whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-            columns.append(whole.cast(arrow_type(field.type)))
+            if name not in keys.column_names:
+                raise ColumnNotFoundError(name, near_names(name, keys.column_names), "the table of keys")
+            try:
+                columns.append(keys.column(name).combine_chunks().cast(arrow_type(field.type)))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise TypeMismatchError(name, str(field.type), f"keys of type {keys.column(name).type}") from error
         return columns
 
 

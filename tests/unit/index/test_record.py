@@ -8,7 +8,14 @@ import pyarrow as pa
 import pytest
 
 import tablespec
-from tablespec.errors import IndexExistsError, NoRecordKeyError, TableSpecWarning, UnsupportedTypeError
+from tablespec.errors import (
+    ColumnNotFoundError,
+    IndexExistsError,
+    NoRecordKeyError,
+    TableSpecWarning,
+    TypeMismatchError,
+    UnsupportedTypeError,
+)
 from tests.rows import assert_same_rows
 from tests.unit.index.conftest import NewTable, data
 
@@ -156,3 +163,15 @@ def test_many_small_refreshes_end_in_few_segments(new_table: NewTable) -> None:
     assert index.coverage().covered == 21
     assert len(list(folder.glob("*.json"))) < 20
     assert [row[1] for row in places(table, 1, 119)] == [0, 0]
+
+
+def test_keys_come_in_any_form_of_arrow_and_bad_ones_are_refused(new_table: NewTable) -> None:
+    table = new_table(FIRST, key=["id"])
+    batch = pa.RecordBatch.from_pydict({"id": pa.array([2], pa.int16())})
+
+    assert table.record_index.tag(batch).column("position").to_pylist() == [1]
+    assert table.record_index.tag(pa.Table.from_batches([batch]).to_reader()).column("position").to_pylist() == [1]
+    with pytest.raises(ColumnNotFoundError, match="the table of keys has no column 'id'"):
+        table.record_index.tag(pa.table({"ids": [1]}))
+    with pytest.raises(TypeMismatchError):
+        table.record_index.tag(pa.table({"id": ["x"]}))

@@ -202,3 +202,25 @@ def test_a_renamed_column_is_not_mistaken_for_another(new_table: NewTable) -> No
 
     assert len(table.scan("MATCH(body, 'absent')").slices) == 0
     assert len(table.scan("MATCH(kind, 'absent')").slices) == 1
+
+
+def test_few_rows_of_a_large_file_are_fetched_whole_with_all_that_is_hidden(new_table: NewTable) -> None:
+    rows = [(n, None if n % 5 else "a", f"row {n} " + ("rare" if n % 1000 == 7 else "common")) for n in range(4000)]
+    table = new_table(rows, key=["id"])
+    columns = ["id", "kind", "body", "_file", "_position", "_row_id", "_row_commit_version"]
+    table.delete("id = 2007")
+    where = "MATCH(body, 'rare') AND id > 10"
+    before = table.scan(where, columns).to_table().to_pylist()
+    table.create_text_index(["body"])
+    table.create_record_index()
+
+    assert [(row["id"], row["_position"]) for row in before] == [(1007, 1007), (3007, 3007)]
+    assert table.scan(where, columns).to_table().to_pylist() == before
+    assert table.scan(where).count() == 2
+    assert table.scan("id IN (1007, 2007, 3007) AND kind IS NULL", columns).to_table().to_pylist() == before
+    assert table.scan("MATCH(body, 'rare') AND NOT MATCH(body, '1007')", ["id"]).to_table().to_pylist() == [
+        {"id": 7},
+        {"id": 3007},
+    ]
+    table.update({"body": "'changed'"}, "MATCH(body, '3007')")
+    assert_same_rows(table.scan("id = 3007"), [(3007, None, "changed")])
