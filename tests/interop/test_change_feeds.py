@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import tablespec
 from tablespec import Table
-from tablespec.errors import UnsupportedTableError
 from tests.handmade import actions_of
 from tests.rows import assert_same_rows
 from tests.unit.read.histories import COLUMNS, GOING, history, steps, tuples
@@ -129,18 +128,6 @@ def seen_through(table: Table, version: int, later: int) -> list[tuple[object, .
     reader = table.slice_reader(later)
     slices = [slice_ for one in table.file_index.list_files_at(version) for slice_ in one.file_slices]
     return [tuple(row.values()) for slice_ in slices for batch in reader.open(slice_) for row in batch.to_pylist()]
-
-
-@pytest.mark.parametrize("name", [pytest.param("v6_cow_basic", marks=real_tables)])
-def test_hudi_tables_are_refused_by_name(tmp_path, name):
-    with zipfile.ZipFile(ROOT / f"hudi_spark/{name}.zip") as files:
-        files.extractall(tmp_path)
-    table = tablespec.open_table(str(tmp_path / name))
-
-    with pytest.raises(UnsupportedTableError, match="incremental reads of Hudi tables"):
-        table.incremental(None).to_table()
-    with pytest.raises(UnsupportedTableError, match="reads of changes of Hudi tables"):
-        table.changes(None).to_table()
 
 
 # --- what deltalake reads ---
