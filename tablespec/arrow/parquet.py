@@ -199,11 +199,12 @@ def group_bounds(file: pq.ParquetFile, schema: Schema, find: Finder, path: tuple
         mins.append(low)
         maxs.append(high)
         null_counts.append(statistics.null_count if statistics is not None and statistics.has_null_count else None)
+    counts = pa.array(null_counts, pa.int64())
     try:
         lows, highs = (convert(pa.array(values, stored_type), field, find) for values in (mins, maxs))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeMismatchError):
-        return None
-    return ColumnBounds(lows, highs, pa.array(null_counts, pa.int64()))
+        return ColumnBounds(None, None, counts)
+    return ColumnBounds(lows, highs, counts)
 
 
 def _leaf(
