@@ -54,6 +54,7 @@ class ColumnBounds:
 
 
 _ZERO = pa.scalar(0, pa.int64())
+_TRUE, _FALSE = pa.scalar(True, pa.bool_()), pa.scalar(False, pa.bool_())
 
 BoundsOf: TypeAlias = Callable[[tuple[str, ...]], ColumnBounds | None]
 
@@ -100,7 +101,7 @@ class _Facts:
     length: int
 
     def all(self, value: bool) -> ArrowMask:
-        return ArrowMask(pa.repeat(value, self.length))
+        return ArrowMask(pa.repeat(_TRUE if value else _FALSE, self.length))
 
 
 @attrs.frozen(eq=False, kw_only=True)

@@ -29,6 +29,7 @@ INSTANT_TAG = "tablespec.instant"
 
 # What a slice is made of, besides partition values and statistics.
 _MEMBERS = ("path", "size", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_ZERO, _ONE = pa.scalar(0, pa.int64()), pa.scalar(1, pa.int64())
 _CAST_BY_ARROW = frozenset({"string", "byte", "short", "integer", "long", "date"})
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
@@ -139,7 +140,7 @@ def judge(
     parts = Parts.BOUNDS if roughly and not asks_for_nulls(predicate) else Parts.COUNTS
     statistics = _statistics(adds, leaves, shape.table, parts) if leaves else None
     counted = None if statistics is None else _child(statistics, "numRecords")
-    rows = pa.repeat(pa.scalar(1, pa.int64()), len(adds)) if counted is None else pc.coalesce(counted, 1)
+    rows = pa.repeat(_ONE, len(adds)) if counted is None else pc.coalesce(counted, _ONE)
 
     def bounds_of(path: tuple[str, ...]) -> ColumnBounds | None:
         if path[0] in shape.partition_columns:
@@ -277,7 +278,9 @@ def _data_bounds(adds: pa.StructArray, statistics: pa.StructArray, leaf: Leaf) -
     rows = _child(statistics, "numRecords")
     if null_count is not None:
         null_count = null_count.cast(pa.int64())
-        null_count = null_count if rows is None else pc.if_else(pc.is_valid(rows), null_count, None)
+        null_count = (
+            null_count if rows is None else pc.if_else(pc.is_valid(rows), null_count, pa.scalar(None, pa.int64()))
+        )
     wanted = arrow_type(leaf.type)
     if low is None or high is None or pa.types.is_nested(wanted) or not _fits(low.type, wanted):
         return None if null_count is None else ColumnBounds(None, None, null_count)
@@ -294,7 +297,7 @@ def _nan_free(adds: pa.StructArray, low: pa.Array) -> pa.BooleanArray | None:
 
 
 def _partition_bounds(values: pa.Array, rows: pa.Array) -> ColumnBounds:
-    null_count = pc.if_else(pc.is_null(values), rows, 0)
+    null_count = pc.if_else(pc.is_null(values), rows, _ZERO)
     free = pc.invert(pc.is_nan(values)).fill_null(True) if pa.types.is_floating(values.type) else None
     if free is not None:
         values = pc.if_else(free, values, None)
@@ -322,7 +325,7 @@ def _lookup(maps: pa.MapArray, key: str) -> pa.Array:
         first = keys.slice(0, width)
         position = first.to_pylist().index(key) if key in first.to_pylist() else None
         if position is not None and keys.equals(_tiled(first, count)):
-            return pc.list_element(pa.FixedSizeListArray.from_arrays(items, width), position)
+            return pc.list_element(pa.FixedSizeListArray.from_arrays(items, width), pa.scalar(position, pa.int32()))
     return pc.map_lookup(maps, key, "first")
 
 
@@ -354,7 +357,9 @@ def _child(array: pa.StructArray, name: str) -> pa.Array | None:
         return None
     child = array.field(index)
     return (
-        pc.if_else(array.is_valid(), child, None) if array.null_count and not pa.types.is_nested(child.type) else child
+        pc.if_else(array.is_valid(), child, pa.scalar(None, child.type))
+        if array.null_count and not pa.types.is_nested(child.type)
+        else child
     )
 
 

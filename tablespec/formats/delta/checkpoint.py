@@ -181,7 +181,7 @@ def _candidates(
     def chosen(batch: tuple[int, int, pa.StructArray]) -> tuple[int, pa.Array, pa.StructArray]:
         group, start, adds = batch
         rows = candidates(adds, predicate, shape)
-        return group, pc.add(rows.cast(pa.int64()), start), adds.take(rows)
+        return group, pc.add(rows.cast(pa.int64()), pa.scalar(start, pa.int64())), adds.take(rows)
 
     small = sum(opened.rows(group) for group in groups) <= BATCH_ROWS
     found = map(chosen, batches) if small else worked_ahead(chosen, batches)
@@ -196,7 +196,8 @@ def _taken(opened: CheckpointFile, group: int, columns: Sequence[str], rows: pa.
     taken, done = [], 0
     for start, adds in opened.batches(group, "add", columns):
         here = rows.slice(done)
-        here = pc.subtract(here.filter(pc.less(here, start + len(adds))), start)
+        first, end = (pa.scalar(row, pa.int64()) for row in (start, start + len(adds)))
+        here = pc.subtract(here.filter(pc.less(here, end)), first)
         taken.append(adds.take(here))
         done += len(here)
     return pa.concat_arrays(taken)

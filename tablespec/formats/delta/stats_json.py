@@ -39,6 +39,8 @@ _BOUNDED = frozenset(
 )
 _AS_TEXT = frozenset({"string", "date", "timestamp", "timestamp_ntz"})
 
+_NEW_LINE = pa.scalar("\n", pa.string())
+
 # Decimals have more digits than floating-point numbers.
 _EXACT = msgspec.json.Decoder(float_hook=Decimal)
 
@@ -145,7 +147,7 @@ def _decoder(leaves: tuple[Leaf, ...], parts: Parts) -> msgspec.json.Decoder[msg
 
 def _decoded(texts: pa.Array, decoder: msgspec.json.Decoder[msgspec.Struct]) -> Sequence[msgspec.Struct]:
     """The document of each text, decoded in one go as the lines of one text."""
-    lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\n")
+    lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), _NEW_LINE)
     documents = decoder.decode_lines(lines[0].as_buffer())
     # Where every text is in braces, no two of them can be taken for one document, so that the number tells of all that is odd.
     whole = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
