@@ -19,7 +19,8 @@ from tablespec.write.execution import Execution, Strategy
 from tablespec.write.merge_sink import Fragment, MergeSink, going
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, finish, run_all
 
-TASK_BYTES = 64 << 20
+# Small enough that workers finish at about the same time.
+TASK_BYTES = 16 << 20
 
 
 @attrs.frozen(kw_only=True)

@@ -108,14 +108,16 @@ def begin_merge(format_: TableFormat, where: Filters, ops: frozenset[RowOp], str
 def merge_tasks(handle: ChangeHandle, merge_plan: MergePlan, source: pa.Table) -> list[MergeTask]:
     """The reading and matching that a merge needs, in pieces of about equal size."""
     keys = [_key(index) for index in range(len(merge_plan.keys))]
+    unique = bool(keys) and _is_unique(source, keys)
+    telling = next((index for index, key in enumerate(keys) if _is_unique(source, [key])), None)
     return [
         MergeTask(
             target=handle.target,
             merge=merge_plan,
             predicate=handle.predicate,
             source=source,
-            unique=bool(keys) and _is_unique(source, keys),
-            telling=next((index for index, key in enumerate(keys) if _is_unique(source, [key])), None),
+            unique=unique,
+            telling=telling,
             slices=group,
         )
         for group in balanced(handle.pieces(handle.files), TASK_BYTES)
