@@ -24,7 +24,7 @@ from tablespec.model.schema import DOUBLE, FLOAT
 from tablespec.storage.store import Storage
 
 # Small batches, whose memory is used again and again.
-BATCH_ROWS = 16_384
+BATCH_ROWS = 4_096
 
 # A leaf that is never null when its action is there.
 MARKS = {
