@@ -23,8 +23,9 @@ from tablespec.formats.delta.stats_json import Leaf
 from tablespec.model.schema import DOUBLE, FLOAT
 from tablespec.storage.store import Storage
 
-# Small batches, whose memory is used again and again.
-BATCH_ROWS = 4_096
+# Small batches, whose memory is used again and again; smaller still where there are few rows at all.
+BATCH_ROWS = 16_384
+FEW_ROWS = 65_536
 
 # A leaf that is never null when its action is there.
 MARKS = {
@@ -115,8 +116,8 @@ class CheckpointFile:
 
     def batches(self, group: int, action: str, columns: Sequence[str]) -> Iterator[tuple[int, pa.StructArray]]:
         """Some columns of an action in a row group, batch by batch, each with the number of its first row."""
-        start = 0
-        for batch in self.file.iter_batches(BATCH_ROWS, row_groups=[group], columns=list(columns), use_threads=False):
+        start, size = 0, BATCH_ROWS if self.file.metadata.num_rows > FEW_ROWS else BATCH_ROWS // 4
+        for batch in self.file.iter_batches(size, row_groups=[group], columns=list(columns), use_threads=False):
             yield start, batch.column(action)
             start += batch.num_rows
 
