@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import attrs
 
@@ -22,7 +23,7 @@ from tablespec.write.change_file import record
 from tablespec.write.change_target import ChangeTarget
 from tablespec.write.check import constraints
 from tablespec.write.row_change import CHANGE_FEED
-from tablespec.write.runner import Runner, Threads
+from tablespec.write.runner import Runner, Threads, gathered
 
 TASK_FILES = 100
 
@@ -132,14 +133,9 @@ def _change_files(
         rules=constraints(url, then.schema, ()),
         change_feed=True,
     )
-    written: list[NewFile] = []
-    try:
-        for files in record(target, changes, runner):
-            written += files
-    except BaseException:
-        discard(format_, tuple(written))
-        raise
-    return tuple(written)
+    recorded = record(target, changes, runner)
+    written = gathered(recorded, lambda found: discard(format_, tuple(chain.from_iterable(found))))
+    return tuple(chain.from_iterable(written))
 
 
 def _changes(difference: Difference) -> list[SliceChange]:

@@ -44,7 +44,7 @@ from tablespec.txn.transaction import Retries, new_operation_id
 from tablespec.write.append import commit_files, discard
 from tablespec.write.copy_on_write import with_returned
 from tablespec.write.execution import Retrying
-from tablespec.write.runner import Runner
+from tablespec.write.runner import Runner, gathered
 
 _Task = TypeVar("_Task")
 
@@ -207,13 +207,11 @@ def run(
     job: RewriteJob, function: Callable[[_Task], RewriteFragment], tasks: Sequence[_Task], runner: Runner
 ) -> tuple[RewriteFragment, ...]:
     """Run tasks and gather their fragments; when one fails, what the others wrote is removed."""
-    fragments: list[RewriteFragment] = []
-    try:
-        fragments.extend(runner.run(function, tasks))
-    except BaseException:
+
+    def undo(fragments: Sequence[RewriteFragment]) -> None:
         discard(job.format, tuple(file for fragment in fragments for file in fragment.added))
-        raise
-    return tuple(fragments)
+
+    return tuple(gathered(runner.run(function, tasks), undo))
 
 
 def finish(

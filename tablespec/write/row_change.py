@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import TypeVar, Unpack
 
 import attrs
@@ -42,7 +43,7 @@ from tablespec.write.copy_on_write import RewriteTask, rewrite, with_returned
 from tablespec.write.execution import Execution, Running, Strategy
 from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, joined
 from tablespec.write.page_source import UpdatablePageSource
-from tablespec.write.runner import Runner
+from tablespec.write.runner import Runner, gathered
 
 _Task = TypeVar("_Task")
 
@@ -261,14 +262,8 @@ def run_all(
     handle: ChangeHandle, function: Callable[[_Task], Sequence[Fragment]], tasks: Sequence[_Task], runner: Runner
 ) -> tuple[Fragment, ...]:
     """Run tasks and gather their fragments; when one fails, what the others wrote is removed."""
-    fragments: list[Fragment] = []
-    try:
-        for done in runner.run(function, tasks):
-            fragments += done
-    except BaseException:
-        abort(handle, fragments)
-        raise
-    return tuple(fragments)
+    done = gathered(runner.run(function, tasks), lambda found: abort(handle, [*chain.from_iterable(found)]))
+    return tuple(chain.from_iterable(done))
 
 
 @attrs.frozen(eq=False)

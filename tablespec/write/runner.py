@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
@@ -37,3 +37,14 @@ class Threads:
             yield from pool.map(function, tasks)
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def gathered(results: Iterable[Result], undo: Callable[[Sequence[Result]], object]) -> list[Result]:
+    """All results; when one fails to come, what was done for those before it is undone."""
+    done: list[Result] = []
+    try:
+        done.extend(results)
+    except BaseException:
+        undo(done)
+        raise
+    return done
