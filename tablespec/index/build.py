@@ -12,6 +12,8 @@ from tablespec.formats.base import ReadLayout, SliceCodec, TableFormat, TableSta
 from tablespec.index.record import build_record_segment
 from tablespec.index.segment import (
     MANY_MANIFESTS,
+    RECORD,
+    TEXT,
     Definition,
     Segment,
     StoredIndex,
@@ -75,7 +77,7 @@ def refresh(format_: TableFormat, name: str, runner: TaskRunner, at: At = None) 
     kept = usable(storage, stored, state, slices)
     tasks = plan(storage, stored.definition, state, slices, kept)
     new = [segment for done in runner.run(build, tasks) for segment in done]
-    together = len(stored.manifests) >= MANY_MANIFESTS
+    together = len(stored.manifests) >= MANY_MANIFESTS or bool(stored.damaged)
     if new or together:
         publish(storage, stored.definition, [*stored.segments, *new] if together else new)
     if together:
@@ -101,7 +103,7 @@ def usable(
         )
     segments = {segment.id: segment for segment in found.values()}
     bad = {id_ for id_, segment in segments.items() if not is_whole(storage, segment)}
-    if stored.definition.kind == "record":
+    if stored.definition.kind == RECORD:
         bad |= {id_ for id_, segment in segments.items() if rows[id_] * 2 < segment.rows}
         small = {id_ for id_ in segments if id_ not in bad and rows[id_] * 8 < RECORD_SEGMENT_ROWS}
         bad |= small if len(small) > _SMALL_SEGMENTS else set()
@@ -118,7 +120,7 @@ def plan(
     """The work for base files that are not covered, in pieces of about equal size."""
     left = [slice_ for slice_ in slices if (key := base_key(slice_)) is not None and key not in covered]
     groups: list[tuple[FileSlice, ...]]
-    if definition.kind == "text":
+    if definition.kind == TEXT:
         pieces = [TaskSlice(slice_, False) for slice_ in left]
         groups = [tuple(one.slice for one in group) for group in balanced(pieces, TEXT_TASK_BYTES)]
     else:
@@ -131,12 +133,12 @@ def plan(
 
 def build(task: BuildTask) -> tuple[Segment, ...]:
     """Index the base files of a task; on a worker."""
-    reading = reading_of(task.definition.columns, task.layout.schema)
+    reading = reading_of(task.definition, task.layout.schema)
     assert reading is not None
     source = BuildSource(
         storage=task.storage, layout=task.layout, codec=task.codec, definition=task.definition, reading=reading
     )
-    if task.definition.kind == "text":
+    if task.definition.kind == TEXT:
         return build_text_segments(source, task.slices)
     return (build_record_segment(source, task.slices),)
 

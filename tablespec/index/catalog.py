@@ -24,9 +24,19 @@ from tablespec.formats.base import Change, TableFormat, TableState, WritableForm
 from tablespec.formats.maintenance import MaintainableFormat
 from tablespec.index.build import Refreshed, TaskRunner, refresh
 from tablespec.index.keys import check_key_type
-from tablespec.index.record import RECORD
-from tablespec.index.segment import Definition, Segment, base_key, define, drop, field_of, load, load_all, require
-from tablespec.index.text import TEXT
+from tablespec.index.segment import (
+    RECORD,
+    TEXT,
+    Definition,
+    Segment,
+    base_key,
+    define,
+    drop,
+    field_of,
+    load,
+    load_all,
+    require,
+)
 from tablespec.model.schema import STRING, Schema, near_names
 from tablespec.read.file_index import At, state_at
 from tablespec.txn.transaction import commit

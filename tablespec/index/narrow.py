@@ -32,8 +32,8 @@ from tablespec.expr.nodes import (
 from tablespec.formats.base import JudgedSlice, TableState
 from tablespec.index.keys import key_values
 from tablespec.index.record import RecordIndex
-from tablespec.index.segment import Segment, StoredIndex, base_key, load_all
-from tablespec.index.text import TEXT, answers, found_rows, opened_segment
+from tablespec.index.segment import TEXT, Segment, StoredIndex, base_key, load_all
+from tablespec.index.text import answers, found_rows, opened_segment
 from tablespec.model.file import FileSlice
 from tablespec.model.schema import BOOLEAN
 from tablespec.read.known import Known, KnownSlice, Mark

@@ -18,8 +18,10 @@ from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import ColumnNotFoundError, NoRecordKeyError, StorageError, TypeMismatchError
 from tablespec.expr.nodes import TRUE
 from tablespec.formats.base import TableState
+from tablespec.index.checksum import CHANGED, checksum
 from tablespec.index.keys import check_key_type, key_values
 from tablespec.index.segment import (
+    RECORD,
     IndexFile,
     Segment,
     StoredIndex,
@@ -36,7 +38,6 @@ from tablespec.model.schema import LONG, STRING, Field, near_names
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.storage.store import Storage
 
-RECORD = "record"
 _WRITTEN_AT_ONCE = 8 << 20
 # Where a record lies; `position` is null where only a merge of log files tells the record.
 LOCATION = (
@@ -216,7 +217,7 @@ def build_record_segment(source: BuildSource, slices: Sequence[FileSlice]) -> Se
         id=id_,
         columns=source.reading,
         covers=tuple(covers),
-        files=(IndexFile(path=path, size=size),),
+        files=(IndexFile(path=path, size=size, crc=checksum(data)),),
         unique=_is_unique(ordered.column("key")),
     )
 
@@ -238,7 +239,7 @@ def _looked_up(
     if not is_whole(storage, segment):
         return None
     try:
-        batch = _opened(storage, segment.files[0].path)
+        batch = _opened(storage, segment.files[0])
     except (pa.ArrowInvalid, OSError, StorageError) as error:
         warn_damaged(storage, segment, error)
         return None
@@ -273,10 +274,14 @@ def _equal_rows(keys: pa.Array, ordered: pa.Array, *, unique: bool) -> tuple[pa.
     return pa.array([row for row, _ in spread], pa.int64()), pa.array([number for _, number in spread], pa.int64())
 
 
-def _opened(storage: Storage, path: str) -> pa.RecordBatch:
-    local = storage.local_path(path)
-    source = pa.BufferReader(storage.read(path)) if local is None else pa.memory_map(local)
-    return pa.ipc.open_file(source).get_batch(0)
+def _opened(storage: Storage, file: IndexFile) -> pa.RecordBatch:
+    local = storage.local_path(file.path)
+    if local is not None:
+        return pa.ipc.open_file(pa.memory_map(local)).get_batch(0)
+    data = storage.read(file.path)
+    if checksum(data) != file.crc:
+        raise StorageError(f"{storage.url}/{file.path}", CHANGED)
+    return pa.ipc.open_file(pa.BufferReader(data)).get_batch(0)
 
 
 def _tagged(keys: pa.Table, numbers: pa.Array, found: pa.Table, slices: Sequence[FileSlice]) -> pa.Table:

@@ -17,9 +17,9 @@ from tablespec.errors import ColumnNotFoundError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Column, Match
 from tablespec.formats.base import TableState
-from tablespec.index.segment import base_key, load_all, warn_damaged
+from tablespec.index.segment import TEXT, base_key, load_all, warn_damaged
 from tablespec.index.source import column_at
-from tablespec.index.text import TEXT, answers, opened_segment
+from tablespec.index.text import answers, opened_segment
 from tablespec.model.file import FileSlice
 from tablespec.model.reading import ReadOptimized
 from tablespec.model.schema import STRING, Field, Primitive, Schema

@@ -9,17 +9,19 @@ from __future__ import annotations
 import time
 import uuid
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import attrs
 import msgspec
 
 from tablespec.errors import IndexNotFoundError, StorageError, TableSpecWarning
+from tablespec.index.checksum import CHANGED, checksum, file_checksum
 from tablespec.model.file import FileSlice
 from tablespec.model.schema import Field, Schema, StructType
 from tablespec.storage.store import Storage
 
 FOLDER = "_tablespec/index"
+RECORD, TEXT = KINDS = ("record", "text")
 _DEFINITION = "definition.json"
 # From so many manifests on a refresh puts them together, so that reading them stays cheap.
 MANY_MANIFESTS = 16
@@ -49,10 +51,11 @@ class Covered(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class IndexFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A file of a segment, by its path in the table."""
+    """A file of a segment, by its path in the table, with the checksum of what was written."""
 
     path: str
     size: int
+    crc: int
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -73,20 +76,23 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class _Manifest(msgspec.Struct, frozen=True):
-    segments: tuple[Segment, ...] = ()
+    # The checksum of the segments as they stand in the file.
+    crc: int
+    segments: msgspec.Raw
 
 
 @attrs.frozen
 class StoredIndex:
-    """An index as it was found: its definition, its segments, and the manifests that name them."""
+    """An index as it was found: its definition, its segments, and the manifests that name them, which may be damaged."""
 
     definition: Definition
     segments: tuple[Segment, ...]
     manifests: tuple[str, ...]
+    damaged: tuple[str, ...] = ()
 
     def covering(self, schema: Schema) -> dict[tuple[str, int], Segment]:
         """For each base file, by path and size, the segment that is about it, where columns are still read in the same way."""
-        columns = reading_of(self.definition.columns, schema)
+        columns = reading_of(self.definition, schema)
         return {
             (file.path, file.size): segment
             for segment in sorted(self.segments, key=lambda one: one.created)
@@ -105,17 +111,18 @@ def base_key(slice_: FileSlice) -> tuple[str, int] | None:
     return None if slice_.base is None or slice_.logs else (slice_.base.path, slice_.base.size)
 
 
-def reading_of(columns: Iterable[str], schema: Schema) -> str | None:
-    """How columns are found in files and what they are read as; None where one is not there."""
+def reading_of(definition: Definition, schema: Schema) -> str | None:
+    """How columns are found in files, what they are read as, and what cuts them into words; None where one is not there."""
     found = []
-    for name in columns:
+    for name in definition.columns:
         field = field_of(name, schema)
         if field is None:
             return None
         found.append(field)
-    return ", ".join(
+    columns = ", ".join(
         " ".join((*(f"{one.stored_name}#{one.field_id}" for one in path), str(path[-1].type))) for path in found
     )
+    return f"{columns} by {definition.tokenizer}" if definition.tokenizer else columns
 
 
 def field_of(name: str, schema: Schema) -> tuple[Field, ...] | None:
@@ -149,10 +156,12 @@ def load(storage: Storage, name: str, kind: str | None = None) -> StoredIndex | 
     folder = f"{FOLDER}/{name}"
     try:
         definition = msgspec.json.decode(storage.read(f"{folder}/{_DEFINITION}"), type=Definition)
+        if definition.name != name or definition.kind not in KINDS:
+            raise msgspec.DecodeError(f"is about {definition.name}, a {definition.kind} index")
     except FileNotFoundError:
         return None
     except (msgspec.DecodeError, StorageError) as error:
-        _warn(storage, f"{folder}/{_DEFINITION}", error)
+        _warn(storage, f"{folder}/{_DEFINITION}", error, "create it again to mend it")
         return None
     if kind is not None and definition.kind != kind:
         return None
@@ -162,17 +171,26 @@ def load(storage: Storage, name: str, kind: str | None = None) -> StoredIndex | 
         if file.path.endswith(".json") and not file.path.endswith(f"/{_DEFINITION}")
     ]
     segments: dict[str, Segment] = {}
+    damaged = []
     for path in manifests:
         try:
-            read = msgspec.json.decode(storage.read(path), type=_Manifest)
+            segments.update((segment.id, segment) for segment in _manifest(storage.read(path)))
         except FileNotFoundError:
             # Somebody put it together with others, or removed it; either way it only costs time.
             continue
-        except (msgspec.DecodeError, StorageError) as error:
+        except StorageError as error:
             _warn(storage, path, error)
-            continue
-        segments.update((segment.id, segment) for segment in read.segments)
-    return StoredIndex(definition, tuple(segments.values()), tuple(manifests))
+        except msgspec.DecodeError as error:
+            _warn(storage, path, f"is damaged or of an older version ({error})")
+            damaged.append(path)
+    return StoredIndex(definition, tuple(segments.values()), tuple(manifests), tuple(damaged))
+
+
+def _manifest(data: bytes) -> tuple[Segment, ...]:
+    read = msgspec.json.decode(data, type=_Manifest)
+    if checksum(bytes(read.segments)) != read.crc:
+        raise msgspec.DecodeError(CHANGED)
+    return msgspec.json.decode(read.segments, type=tuple[Segment, ...])
 
 
 def require(storage: Storage, name: str) -> StoredIndex:
@@ -186,9 +204,14 @@ def require(storage: Storage, name: str) -> StoredIndex:
 def define(storage: Storage, definition: Definition) -> Definition:
     """Write a definition unless there is one of that name, and give the one that holds."""
     stamped = msgspec.structs.replace(definition, created=time.time_ns() // 1_000_000)
-    storage.put_if_absent(f"{definition.folder}/{_DEFINITION}", msgspec.json.encode(stamped))
+    path, data = f"{definition.folder}/{_DEFINITION}", msgspec.json.encode(stamped)
+    storage.put_if_absent(path, data)
     found = load(storage, definition.name)
-    return definition if found is None else found.definition
+    if found is None:
+        # It is damaged; segments say themselves what they are about.
+        storage.put(path, data)
+        return definition
+    return found.definition
 
 
 def publish(storage: Storage, definition: Definition, segments: Sequence[Segment]) -> str:
@@ -196,7 +219,8 @@ def publish(storage: Storage, definition: Definition, segments: Sequence[Segment
     now = time.time_ns()
     segments = [one if one.created else msgspec.structs.replace(one, created=now) for one in segments]
     path = f"{definition.folder}/{new_segment_id()}.json"
-    storage.put_if_absent(path, msgspec.json.encode(_Manifest(tuple(segments))))
+    named = msgspec.json.encode(segments)
+    storage.put_if_absent(path, msgspec.json.encode(_Manifest(checksum(named), msgspec.Raw(named))))
     return path
 
 
@@ -211,13 +235,36 @@ def drop(storage: Storage, name: str) -> int:
 
 
 def is_whole(storage: Storage, segment: Segment) -> bool:
-    """Whether all files of a segment are there in their sizes; warns where one is not."""
+    """Whether all files of a segment are there as they were written; warns where one is not.
+
+    Of files that are not local only the sizes are looked at: whoever fetches one looks at its checksum.
+    """
     for file in segment.files:
-        found = storage.head(file.path)
-        if found is None or found.size != file.size:
-            _warn(storage, file.path, "is missing" if found is None else f"has {found.size} bytes, not {file.size}")
+        why = _fault(storage, file)
+        if why is not None:
+            _warn(storage, file.path, why)
             return False
     return True
+
+
+def _fault(storage: Storage, file: IndexFile) -> str | None:
+    local = storage.local_path(file.path)
+    try:
+        if local is not None:
+            return None if is_sound(local, file) else CHANGED
+        found = storage.head(file.path)
+    except FileNotFoundError:
+        found = None
+    except OSError as error:
+        return str(error)
+    if found is None:
+        return "is missing"
+    return None if found.size == file.size else f"has {found.size} bytes, not {file.size}"
+
+
+def is_sound(local: str, file: IndexFile) -> bool:
+    """Whether a local file, or a local copy of it, is what was written; one that is missing raises FileNotFoundError."""
+    return file_checksum(local) == file.crc
 
 
 def warn_damaged(storage: Storage, segment: Segment, why: object) -> None:
@@ -225,8 +272,8 @@ def warn_damaged(storage: Storage, segment: Segment, why: object) -> None:
     _warn(storage, segment.files[0].path if segment.files else segment.id, why)
 
 
-def _warn(storage: Storage, path: str, why: object) -> None:
-    text = f"the index file {path} of {storage.url} {why}: rows are read instead; refresh the index to mend it"
+def _warn(storage: Storage, path: str, why: object, way_out: str = "refresh the index to mend it") -> None:
+    text = f"the index file {path} of {storage.url} {why}: rows are read instead; {way_out}"
     warnings.warn(text, TableSpecWarning, stacklevel=4)
 
 

@@ -14,12 +14,12 @@ from pyroaring import BitMap64
 from tablespec.arrow.match_text import DamagedTextIndexError, TextIndex, indexed_rows, opened_index
 from tablespec.errors import StorageError
 from tablespec.expr.nodes import Match
-from tablespec.index.segment import IndexFile, Segment, StoredIndex, is_whole, new_segment_id, warn_damaged
+from tablespec.index.checksum import CHANGED, file_checksum
+from tablespec.index.segment import IndexFile, Segment, StoredIndex, is_sound, is_whole, new_segment_id, warn_damaged
 from tablespec.index.source import BuildSource
 from tablespec.model.file import FileSlice
 from tablespec.storage.store import Storage
 
-TEXT = "text"
 _CACHE = f"tablespec-index-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
 
 
@@ -43,8 +43,12 @@ def _build(source: BuildSource, slice_: FileSlice) -> Segment:
                 _upload(made / name, source.storage, f"{folder}/{name}")
             else:
                 _sync(made / name)
-        files = tuple(IndexFile(path=f"{folder}/{name}", size=(made / name).stat().st_size) for name in names)
+        files = tuple(_told(made / name, f"{folder}/{name}") for name in names)
         return Segment(id=id_, columns=source.reading, covers=(source.covered(slice_, index.rows),), files=files)
+
+
+def _told(made: Path, path: str) -> IndexFile:
+    return IndexFile(path=path, size=made.stat().st_size, crc=file_checksum(str(made)))
 
 
 def answers(stored: StoredIndex, match: Match) -> bool:
@@ -57,14 +61,14 @@ def answers(stored: StoredIndex, match: Match) -> bool:
 
 def opened_segment(storage: Storage, stored: StoredIndex, segment: Segment) -> TextIndex | None:
     """The index of a base file; None with a warning where its files are gone or damaged."""
-    if not is_whole(storage, segment):
-        return None
     folder = os.path.dirname(segment.files[0].path)  # noqa: PTH120 - a path in the table, not one of this machine
     try:
         local = storage.local_path(folder)
         if local is None or not os.access(local, os.W_OK):
             # Tantivy reads local folders only, and writes a lock into them.
             local = _fetched(storage, segment)
+        elif not is_whole(storage, segment):
+            return None
         return opened_index(local, stored.definition.columns, stored.definition.tokenizer)
     except (DamagedTextIndexError, FileNotFoundError, StorageError) as error:
         warn_damaged(storage, segment, error)
@@ -82,16 +86,18 @@ def found_rows(storage: Storage, segment: Segment, index: TextIndex, match: Matc
 
 
 def _fetched(storage: Storage, segment: Segment) -> str:
-    """A copy of the files of a segment on this machine, made once."""
+    """A copy of the files of a segment on this machine, made once, and again where it is not sound."""
     named = hashlib.sha256(f"{storage.url} {segment.id}".encode()).hexdigest()[:32]
     folder = Path(tempfile.gettempdir()) / _CACHE / named
-    if not all(_has_size(folder / Path(file.path).name, file.size) for file in segment.files):
+    if not _is_copy(folder, segment):
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
             for file in segment.files:
                 with storage.open(file.path) as source, (Path(unfinished) / Path(file.path).name).open("wb") as target:
                     shutil.copyfileobj(source, target, 1 << 20)
             _replace(Path(unfinished), folder)
+        if not _is_copy(folder, segment):
+            raise DamagedTextIndexError(CHANGED)
     return str(folder)
 
 
@@ -102,8 +108,11 @@ def _replace(made: Path, folder: Path) -> None:
         path.replace(folder / path.name)
 
 
-def _has_size(path: Path, size: int) -> bool:
-    return path.exists() and path.stat().st_size == size
+def _is_copy(folder: Path, segment: Segment) -> bool:
+    try:
+        return all(is_sound(str(folder / Path(file.path).name), file) for file in segment.files)
+    except FileNotFoundError:
+        return False
 
 
 def _upload(path: Path, storage: Storage, target: str) -> None:
