@@ -140,6 +140,7 @@ class HudiFormat:
         """The state to read for what was completed after a time up to another one.
 
         Where instants of the window are archived or files that they wrote were cleaned up, that is the newest state.
+        Its columns are always those of the newest state, as in Hudi.
         """
         table, active = self._load()
         if not table.meta_fields:
@@ -268,7 +269,8 @@ class HudiFormat:
         self, table: TableProperties, active: ActiveTimeline, seen: Sequence[CompletedAction], end: int
     ) -> HudiState:
         upto = end if table.layout == 1 else None
-        return self._state(table, active, seen, visibility_of(active, seen, layout=table.layout, upto=upto))
+        visibility = visibility_of(active, seen, layout=table.layout, upto=upto)
+        return self._state(table, active, seen, visibility, self._schema(table, active.writes))
 
     def _load(self) -> tuple[TableProperties, ActiveTimeline]:
         table = load_properties(self.storage)
@@ -285,6 +287,7 @@ class HudiFormat:
         active: ActiveTimeline,
         writes: Sequence[CompletedAction],
         visibility: Visibility | None = None,
+        schema: Schema | None = None,
     ) -> HudiState:
         replacing = [self._commit(action) for action in writes if action.action == "replacecommit"]
         newest = writes[-1].request if writes and tuple(writes) != active.writes else None
@@ -295,7 +298,7 @@ class HudiFormat:
             active,
             visibility or visibility_at(active, newest, layout=table.layout),
             instant=writes[-1].instant if writes else _NEVER_WRITTEN,
-            stored_schema=self._schema(table, writes),
+            stored_schema=schema or self._schema(table, writes),
             replaced=frozenset(group for commit in replacing for group in commit.replaced),
             schema_history=load_schema_history(self.storage) if self.options.schema_on_read else SchemaHistory(),
         )
