@@ -8,7 +8,7 @@ the files that have deleted ones. Everything else comes as an Arrow stream. A re
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 import attrs
@@ -18,6 +18,7 @@ from duckdb import (
     ConstantExpression,
     DuckDBPyConnection,
     DuckDBPyRelation,
+    Expression,
     FunctionExpression,
     Value,
 )
@@ -44,9 +45,14 @@ from tablespec_duckdb.expressions import condition, quoted, type_name
 
 # Columns that every read of Parquet files offers; a column of the table with such a name would hide it.
 _OFFERED = ("filename", "file_index", "file_row_number")
+_FILE_NUMBER = "(file_index + 1)::BIGINT"
 _FILE, _ROW, _KEPT = "tablespec file", "tablespec row", "tablespec kept"
 _EVERYTHING = Literal(True)
 _LOCAL_TIME = Primitive("timestamp_ntz")
+
+# Bits as Arrow tells DuckDB of them: the number of those in the first byte that do not count, then bytes, the highest bit first.
+_BITS = pa.opaque(pa.large_binary(), "bit", "DuckDB")
+_REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 _READ_ALIKE = "read_parquet(?, bound_schema=?, hive_partitioning=false)"
 _READ_EVOLVED = "read_parquet(?, schema=?, hive_partitioning=false)"
@@ -132,8 +138,8 @@ def _native(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation | None:
     layout = asked.reader.layout
     reading = _Reading(
         con=con,
+        fields=fields,
         stored=tuple(field for field in fields if field.name not in layout.constants) or _any_stored(asked),
-        constants=tuple(field for field in fields if field.name in layout.constants),
         order=layout.constants,
         by_field_id=layout.by_field_id,
     )
@@ -141,14 +147,18 @@ def _native(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation | None:
     if not stored:
         return None
     parts = [
-        reading.rows(chosen, stored)
+        _narrowed(rows, matched, asked.schema.names)
         for dirty in (False, True)
         if (chosen := [file for file in files if (file.kept is not None) is dirty])
+        for rows in [reading.kept_rows(chosen, stored) if dirty else reading.rows(chosen, stored)]
     ]
-    rows = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
-    if matched is not None:
-        rows = rows.filter(matched)
-    return rows.select(*(ColumnExpression(name) for name in asked.schema.names))
+    return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
+
+
+def _narrowed(rows: DuckDBPyRelation, matched: Expression | None, names: Sequence[str]) -> DuckDBPyRelation:
+    # DuckDB looks at the whole of a relation again for each step that is put on it.
+    found = rows if matched is None else rows.filter(matched)
+    return found if found.columns == list(names) else found.select(*map(ColumnExpression, names))
 
 
 class _Stored(enum.Enum):
@@ -169,11 +179,11 @@ class _File:
 
 @attrs.frozen(kw_only=True, eq=False)
 class _Reading:
-    """Which columns DuckDB reads: those of files, and those that the log holds."""
+    """Which columns DuckDB reads, those of files among them, and which of the others the log holds in which order."""
 
     con: DuckDBPyConnection
+    fields: tuple[Field, ...]
     stored: tuple[Field, ...]
-    constants: tuple[Field, ...]
     order: tuple[str, ...]
     by_field_id: bool
 
@@ -193,23 +203,23 @@ class _Reading:
         )
         return _Stored.ALIKE if alike else _Stored.EVOLVED
 
-    def rows(self, files: Sequence[_File], stored: _Stored) -> DuckDBPyRelation:
-        """The rows of files that all have deleted positions or all have none."""
+    def rows(self, files: Sequence[_File], stored: _Stored, *more: str) -> DuckDBPyRelation:
+        """All rows of files, and more columns as SQL."""
         read, schema = self._read(stored)
         # DuckDB finds out which files a filter on partition columns excludes only where they are made in the query that reads.
-        dirty = any(file.kept is not None for file in files)
-        query = f"SELECT {', '.join(self._columns(stored, positions=dirty))} FROM {read}"
-        values = [self._values(field, files) for field in self.constants]
-        found = self.con.sql(query, params=[*values, [file.path for file in files], schema])
-        if not dirty:
-            return found
+        columns = ", ".join([*(self._column(field, stored) for field in self.fields), *more])
+        values = [self._values(field, files) for field in self.fields if field.name in self.order]
+        return self.con.sql(f"SELECT {columns} FROM {read}", params=[*values, [file.path for file in files], schema])
+
+    def kept_rows(self, files: Sequence[_File], stored: _Stored) -> DuckDBPyRelation:
+        """The rows of files that all have deleted ones, without those; further columns say where a row lies."""
+        found = self.rows(files, stored, f"{_FILE_NUMBER} AS {quoted(_FILE)}", f"file_row_number AS {quoted(_ROW)}")
         # One row beside all others, so that nothing is looked up; a join on file and position costs more.
-        vectors = pa.table({_KEPT: pa.array([[file.kept for file in files]], pa.list_(pa.large_binary()))})
-        bits = self.con.from_arrow(vectors).select(ColumnExpression(_KEPT).cast(DuckDBPyType("BIT[]")).alias(_KEPT))
+        vectors = pa.ExtensionArray.from_storage(_BITS, pa.array([file.kept for file in files], _BITS.storage_type))
+        beside = pa.table({_KEPT: pa.LargeListArray.from_arrays(pa.array([0, len(files)], pa.int64()), vectors)})
         of_file = FunctionExpression("list_extract", ColumnExpression(_KEPT), ColumnExpression(_FILE))
         kept = FunctionExpression("get_bit", of_file, ColumnExpression(_ROW).cast(DuckDBPyType("INTEGER")))
-        found = found.cross(bits).filter(kept == ConstantExpression(1))
-        return found.select(*(ColumnExpression(field.name) for field in (*self.constants, *self.stored)))
+        return found.cross(self.con.from_arrow(beside)).filter(kept == ConstantExpression(1))
 
     def _footers(self, files: list[str]) -> list[tuple[str, str, int]]:
         return [row for row in self.con.sql(_FOOTERS, params=[files]).fetchall() if row[1] is not None]
@@ -230,16 +240,11 @@ class _Reading:
             case _:
                 assert_never(stored)
 
-    def _columns(self, stored: _Stored, *, positions: bool) -> Iterator[str]:
-        """The columns of a read as SQL; each of those that the log holds has a parameter, the list of values by file."""
-        for field in self.constants:
-            values = f"list_extract(?::{type_name(field.type)}[], (file_index + 1)::BIGINT)"
-            yield f"{values} AS {quoted(field.name)}"
-        for field in self.stored:
-            yield f"{quoted(_read_name(field, stored))} AS {quoted(field.name)}"
-        if positions:
-            yield f"(file_index + 1)::BIGINT AS {quoted(_FILE)}"
-            yield f"file_row_number AS {quoted(_ROW)}"
+    def _column(self, field: Field, stored: _Stored) -> str:
+        """A column of a read as SQL; one that the log holds has a parameter, the list of values by file."""
+        if field.name in self.order:
+            return f"list_extract(?::{type_name(field.type)}[], {_FILE_NUMBER}) AS {quoted(field.name)}"
+        return f"{quoted(_read_name(field, stored))} AS {quoted(field.name)}"
 
     def _values(self, field: Field, files: Sequence[_File]) -> Value:
         index = self.order.index(field.name)
@@ -275,19 +280,19 @@ def _files(asked: Scan) -> list[_File]:
         path = None if base is None else asked.storage.local_path(base.path)
         if path is None or base is None:
             return []
-        deleted = asked.reader.deleted(one.slice) if asked.mode == Snapshot() else None
-        if deleted and not base.rows:
+        if one.slice.deletes is None or asked.mode != Snapshot():
+            found.append(_File(path, one.slice, None))
+            continue
+        if base.rows is None:
             return []
-        found.append(_File(path, one.slice, _kept(deleted, base.rows or 0) if deleted else None))
+        kept = asked.reader.kept(one.slice)
+        found.append(_File(path, one.slice, None if kept is None else _bits(kept)))
     return found
 
 
-def _kept(deleted: Iterable[int], rows: int) -> bytes:
-    """A bit for each row of a file, the first of a byte being its highest, as DuckDB has them."""
-    bits = bytearray(b"\xff" * (rows // 8 + 1))
-    for position in deleted:
-        bits[position >> 3] &= 0xFF7F >> (position & 7)
-    return bytes(bits)
+def _bits(kept: pa.BooleanArray) -> bytes:
+    """Flags as DuckDB has bits, where Arrow has the lowest of a byte first."""
+    return b"\0" + bytes(kept.buffers()[1]).translate(_REVERSED)
 
 
 def _is_readable(field: Field, *, by_field_id: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import PurePath
 
 import attrs
@@ -111,13 +111,11 @@ class _Deletions:
     def kept(self, requested: pl.DataFrame) -> pl.DataFrame:
         """For every row of the requested files whether it is kept."""
         slices = [self.files[path] for path in requested["path"]]
-        ends = [0, *accumulate(slice_.base.rows or 0 for slice_ in slices if slice_.base is not None)]
-        gone = [
-            pl.Series(list(self.asked.reader.deleted(slice_) or ()), dtype=pl.get_index_type()) for slice_ in slices
-        ]
-        positions = pl.concat(positions + start for positions, (start, _) in zip(gone, pairwise(ends)))
-        kept = pl.repeat(True, ends[-1], eager=True).scatter(positions, False)
-        vectors = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), kept.to_arrow())
+        rows = [0 if slice_.base is None else slice_.base.rows or 0 for slice_ in slices]
+        kept = [self.asked.reader.kept(slice_) for slice_ in slices]
+        flags = [pa.repeat(True, count) if one is None else one for one, count in zip(kept, rows)]
+        ends = pa.array([0, *accumulate(rows)], pa.int64())
+        vectors = pa.LargeListArray.from_arrays(ends, pa.concat_arrays(flags))
         return pl.DataFrame({"selection_vector": pl.Series(vectors)})
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from tablespec.arrow.convert import Finder, convert, nulls
 from tablespec.arrow.pages import rows_at
+from tablespec.arrow.positions import among
 from tablespec.arrow.schema import arrow_schema, arrow_type
 from tablespec.arrow.stats import leaf_indexes, value_range
 from tablespec.arrow.verdict import ColumnBounds, verdicts
@@ -50,15 +50,9 @@ class PositionedBatch:
 
     def among(self, positions: BitMap64) -> pa.BooleanArray:
         """Whether the position of each row is among these."""
-        start, rows = self.start, self.batch.num_rows
         if self.chosen is not None:
             return pa.array([position in positions for position in self.chosen.to_pylist()], pa.bool_())
-        flags = bytearray(rows)
-        for position in positions.iter_equal_or_larger(start):
-            if position >= start + rows:
-                break
-            flags[position - start] = 1
-        return pc.equal(pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(flags)]), 1)
+        return among(positions, self.start, self.batch.num_rows)
 
 
 def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:

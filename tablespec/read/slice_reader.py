@@ -13,6 +13,7 @@ from pyroaring import BitMap64
 from tablespec.arrow.convert import Finder, by_field_id, by_stored_name
 from tablespec.arrow.evaluate import matching
 from tablespec.arrow.parquet import PositionedBatch, open_parquet, read_positioned, read_rows
+from tablespec.arrow.positions import among
 from tablespec.arrow.schema import arrow_type
 from tablespec.errors import ColumnNotFoundError, CorruptFileError, DataFileMissingError, UnsupportedTableError
 from tablespec.expr.bind import bind
@@ -120,6 +121,13 @@ class FileSliceReader:
         except FileNotFoundError as error:
             assert slice_.deletes is not None
             raise DataFileMissingError(self.storage.url, slice_.deletes.path or "") from error
+
+    def kept(self, slice_: FileSlice) -> pa.BooleanArray | None:
+        """For each row of a base file, as many as the log says, whether it is still there; None where all are."""
+        deleted, base = self.deleted(slice_), slice_.base
+        if not deleted or base is None:
+            return None
+        return pc.invert(among(deleted, 0, base.rows or 0))
 
     def _newer_than(self, after: int) -> FileSliceReader:
         """This reader for the rows with a later commit version, and for those that have none."""
