@@ -394,6 +394,7 @@ class WinningCommit:
     removed: frozenset[str]
     metadata_changed: bool
     protocol_changed: bool
+    features_dropped: bool
     transactions: frozenset[str]
     domains: frozenset[str]
 

@@ -61,10 +61,18 @@ def _reads_removed(change: Change, winner: WinningCommit) -> bool:
 
 CONFLICTS: tuple[Rule, ...] = (
     Rule(
+        # Whoever only needs a feature finds out anew whether the table has it; whether it may be written at all is asked anew, too.
         name="protocol changed",
         levels=BOTH,
-        holds=lambda change, winner: winner.protocol_changed,
+        holds=lambda change, winner: bool(change.features) and winner.protocol_changed,
         why="it changed the protocol of the table",
+    ),
+    Rule(
+        # What was written may rest on them.
+        name="features dropped",
+        levels=BOTH,
+        holds=lambda change, winner: winner.features_dropped,
+        why="it dropped features of the table",
     ),
     Rule(
         name="metadata changed",

@@ -298,7 +298,10 @@ class DeltaFormat:
         state = self.latest()
         listing = list_log(self.storage, start=version + 1)
         commits = self._commits_between(listing, version, listing.latest_version)
-        return [winning_commit(number, lines, state.shape) for number, lines in commits]
+        upgraded = any(line.protocol is not None for _, lines in commits for line in lines)
+        before = self.state_at(version).reconciled.protocol if upgraded else None
+        known = frozenset[str]() if before is None else features_of(before)
+        return [winning_commit(number, lines, state.shape, known) for number, lines in commits]
 
     def after_commit(self, instant: Instant) -> None:
         """Write a checkpoint when the interval of the table asks for one."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from tablespec.formats.base import HistoryEntry, WinningCommit
 from tablespec.formats.delta.actions import Line
 from tablespec.formats.delta.adds import TableShape
+from tablespec.formats.delta.protocol import features_of
 from tablespec.formats.delta.row_tracking import DOMAIN
 from tablespec.formats.delta.state import AddedFiles
 from tablespec.model.instant import Instant
@@ -55,8 +56,8 @@ def history_entry(instant: Instant, lines: Sequence[Line]) -> HistoryEntry:
     )
 
 
-def winning_commit(version: int, lines: Sequence[Line], shape: TableShape) -> WinningCommit:
-    """A commit as its losing rivals see it."""
+def winning_commit(version: int, lines: Sequence[Line], shape: TableShape, known: frozenset[str]) -> WinningCommit:
+    """A commit as its losing rivals see it, who know of a table with some features."""
     adds = tuple(line.add for line in lines if line.add is not None)
     removed = frozenset(line.remove.path for line in lines if line.remove is not None)
     file_actions = [line.add or line.remove for line in lines if line.add is not None or line.remove is not None]
@@ -70,6 +71,7 @@ def winning_commit(version: int, lines: Sequence[Line], shape: TableShape) -> Wi
         removed=removed,
         metadata_changed=any(line.meta_data is not None for line in lines),
         protocol_changed=any(line.protocol is not None for line in lines),
+        features_dropped=any(line.protocol is not None and known - features_of(line.protocol) for line in lines),
         transactions=frozenset(line.txn.app_id for line in lines if line.txn is not None),
         # The mark of row ids moves with every commit and is worked out anew on every attempt.
         domains=frozenset(

@@ -29,6 +29,7 @@ NOTHING = WinningCommit(
     removed=frozenset(),
     metadata_changed=False,
     protocol_changed=False,
+    features_dropped=False,
     transactions=frozenset(),
     domains=frozenset(),
 )
@@ -42,6 +43,8 @@ COMPACTION = attrs.evolve(WRITE, data_change=False, removed=frozenset({"0.parque
 REVISION = attrs.evolve(WRITE, removed=frozenset({ADDED.path}))
 # Row ids or statistics given to files that are there.
 NEW_DESCRIPTION = attrs.evolve(WRITE, data_change=False)
+
+UPGRADE = attrs.evolve(NOTHING, protocol_changed=True)
 
 BLIND = Change(operation="WRITE")
 
@@ -74,12 +77,21 @@ CASES = [
         "metadata changed",
         "metadata changed",
     ),
+    ("append after an upgrade", BLIND, UPGRADE, None, None),
+    ("delete after an upgrade", reading("id = 1"), UPGRADE, None, None),
     (
-        "append after an upgrade",
+        "upgrade after an upgrade",
+        attrs.evolve(BLIND, features=frozenset({"v2Checkpoint"})),
+        UPGRADE,
+        "protocol changed",
+        "protocol changed",
+    ),
+    (
+        "append after a feature was dropped",
         BLIND,
-        attrs.evolve(NOTHING, protocol_changed=True),
-        "protocol changed",
-        "protocol changed",
+        attrs.evolve(UPGRADE, features_dropped=True),
+        "features dropped",
+        "features dropped",
     ),
     (
         "delete after a change of properties",

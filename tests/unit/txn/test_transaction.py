@@ -11,6 +11,7 @@ from tablespec.errors import (
     ChangesGoneError,
     CommitConflictError,
     CommitRetriesExhaustedError,
+    ProtocolVersionError,
     StorageError,
     TableSpecWarning,
 )
@@ -108,11 +109,12 @@ def test_retries_are_bounded_and_the_files_of_the_loser_are_removed(folder):
     assert data_files(folder) == named_files(folder)
 
 
+DROPPED = b'{"protocol":{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":["appendOnly"]}}\n'
 METADATA_CHANGES = {
     "columns": lambda other: other.append(pa.table({"id": [2], "x": ["new"]}), merge_schema=True),
     "properties": lambda other: other.set_properties({"owner": "me"}),
     "a constraint": lambda other: other.add_constraint("c", "id > 0"),
-    "the protocol": lambda other: other.upgrade_protocol(["deletionVectors"]),
+    "a dropped feature": lambda other: other.format.storage.put("_delta_log/00000000000000000002.json", DROPPED),
 }
 
 
@@ -126,6 +128,28 @@ def test_an_append_that_meets_a_change_of_the_table_fails_and_leaves_nothing(fol
     assert versions_of(folder) == [0, 1, 2]
     assert data_files(folder) == named_files(folder)
     assert tablespec.open_table(str(folder)).scan("id = 99").count() == 0
+
+
+def test_an_append_may_follow_an_upgrade_of_the_protocol(folder):
+    overtaken(folder, lambda other: other.upgrade_protocol(["v2Checkpoint"])).append(rows(2))
+
+    table = tablespec.open_table(str(folder))
+    assert "v2Checkpoint" in str(table.info.protocol)
+    assert_same_rows(table.scan(), [(1,), (2,)])
+
+
+def test_a_change_of_properties_that_needs_a_feature_follows_an_upgrade_without_taking_it_back(folder):
+    loser = overtaken(folder, lambda other: other.upgrade_protocol(["v2Checkpoint"]))
+    loser.set_properties({"delta.enableDeletionVectors": "true"})
+
+    protocol = str(tablespec.open_table(str(folder)).info.protocol)
+    assert "v2Checkpoint" in protocol
+    assert "deletionVectors" in protocol
+
+
+def test_two_upgrades_of_the_protocol_do_not_meet(folder):
+    with pytest.raises(CommitConflictError, match="it changed the protocol"):
+        overtaken(folder, lambda other: other.upgrade_protocol(["v2Checkpoint"])).upgrade_protocol(["deletionVectors"])
 
 
 def test_two_changes_of_the_table_do_not_overwrite_each_other(folder):
@@ -178,10 +202,11 @@ def test_a_conflict_is_found_behind_a_harmless_commit(folder):
 
 def test_a_protocol_that_cannot_be_written_any_more_is_noticed_in_a_race(folder):
     def upgraded(other):
-        text = '{"protocol":{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":["teleport"]}}\n'
-        commit_file(folder, 2).write_text(text)
+        features = ["appendOnly", "changeDataFeed", "invariants", "teleport"]
+        protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}
+        commit_file(folder, 2).write_text(json.dumps({"protocol": protocol}) + "\n")
 
-    with pytest.raises(CommitConflictError, match="it changed the protocol"):
+    with pytest.raises(ProtocolVersionError, match="teleport"):
         overtaken(folder, upgraded).append(rows(3))
 
     assert data_files(folder) == named_files(folder)

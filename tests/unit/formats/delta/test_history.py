@@ -71,7 +71,7 @@ def test_a_winning_commit_is_seen_by_what_it_touched():
         Line(domain_metadata=mark_action(7)),
     ]
 
-    winner = winning_commit(4, lines, SHAPE)
+    winner = winning_commit(4, lines, SHAPE, frozenset())
 
     assert (winner.version, winner.operation_id, winner.blind_append, winner.data_change) == (4, "o-1", True, True)
     assert (winner.added_paths, winner.removed) == (frozenset({"a"}), frozenset({"b"}))
@@ -80,11 +80,11 @@ def test_a_winning_commit_is_seen_by_what_it_touched():
 
 
 def test_the_mark_of_row_ids_is_no_domain_that_writers_quarrel_about():
-    assert winning_commit(4, [Line(domain_metadata=mark_action(7))], SHAPE).domains == frozenset()
+    assert winning_commit(4, [Line(domain_metadata=mark_action(7))], SHAPE, frozenset()).domains == frozenset()
 
 
 def test_a_commit_that_says_nothing_of_itself_is_no_blind_append():
-    winner = winning_commit(4, [Line(add=AddAction(path="a"))], SHAPE)
+    winner = winning_commit(4, [Line(add=AddAction(path="a"))], SHAPE, frozenset())
 
     assert not winner.blind_append
     assert winner.data_change
@@ -96,10 +96,17 @@ def test_a_rearrangement_changes_no_data():
         Line(remove=RemoveAction(path="b", data_change=False)),
     ]
 
-    assert not winning_commit(4, lines, SHAPE).data_change
+    assert not winning_commit(4, lines, SHAPE, frozenset()).data_change
 
 
 def test_a_protocol_action_is_a_change_of_the_protocol():
     lines = [Line(protocol=ProtocolAction(min_reader_version=1, min_writer_version=2))]
 
-    assert winning_commit(4, lines, SHAPE).protocol_changed
+    winner = winning_commit(4, lines, SHAPE, frozenset({"appendOnly"}))
+    assert (winner.protocol_changed, winner.features_dropped) == (True, False)
+
+
+def test_a_protocol_without_a_feature_that_was_there_drops_it():
+    lines = [Line(protocol=ProtocolAction(min_reader_version=1, min_writer_version=2))]
+
+    assert winning_commit(4, lines, SHAPE, frozenset({"appendOnly", "v2Checkpoint"})).features_dropped
