@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
@@ -32,35 +33,109 @@ ROWS_A_PAGE = 500
 REQUESTS = 32
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class PositionedBatch:
     """Rows of a file in file order; the first has physical position `start`, and the others follow.
 
-    Rows that were chosen one by one have their positions in `chosen`.
+    Rows that were chosen one by one have their positions in `chosen`. Columns of `schema` are found among the stored ones, and
+    converted, when they are asked for: a column of which few rows are left by then costs little.
     """
 
     start: int
-    batch: pa.RecordBatch
+    stored: pa.RecordBatch
+    schema: Schema
+    find: Finder
     chosen: pa.Array | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.stored.num_rows)
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """All columns of the schema."""
+        if not len(self.schema.fields):
+            return no_columns(self.rows)
+        # Old files may lack a column that is NOT NULL today; what is read must not claim otherwise.
+        wanted = pa.schema([field.with_nullable(True) for field in arrow_schema(self.schema)])
+        return pa.RecordBatch.from_arrays([self.column(field.name) for field in self.schema], schema=wanted)
+
+    def column(self, name: str) -> pa.Array:
+        """A column of the schema; null where the file lacks it."""
+        field = self.schema.field(name)
+        index = self.find(field, list(self.stored.schema))
+        return nulls(self.rows, field.type) if index is None else convert(self.stored.column(index), field, self.find)
 
     @property
     def positions(self) -> pa.Array:
         """The physical position of each row."""
-        return pa.arange(self.start, self.start + self.batch.num_rows) if self.chosen is None else self.chosen
+        return pa.arange(self.start, self.start + self.rows) if self.chosen is None else self.chosen
+
+    def take(self, rows: pa.Array) -> PositionedBatch:
+        """Some of the rows, by their numbers here."""
+        left = self.stored.take(rows) if self.stored.num_columns else no_columns(len(rows))
+        places = pc.add(rows.cast(pa.int64()), self.start) if self.chosen is None else self.chosen.take(rows)
+        return attrs.evolve(self, start=0, stored=left, chosen=places)
 
     def among(self, positions: BitMap64) -> pa.BooleanArray:
         """Whether the position of each row is among these."""
         if self.chosen is not None:
             return pa.array([position in positions for position in self.chosen.to_pylist()], pa.bool_())
-        return among(positions, self.start, self.batch.num_rows)
+        return among(positions, self.start, self.rows)
+
+
+def no_columns(rows: int) -> pa.RecordBatch:
+    """That many rows without any column."""
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
 
 
 def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
-    """The Parquet file at `path`; timestamps of the old 96-bit kind come as microseconds, which cover all years."""
+    """The Parquet file at `path`."""
+    return _opened(_source(storage, path))
+
+
+def open_for_few(storage: Storage, path: str, seldom: Sequence[Field], find: Finder) -> pq.ParquetFile:
+    """The Parquet file at `path`, of which few rows are wanted in some columns: texts that lie in dictionaries come in them."""
+    source = _source(storage, path)
+    file = _opened(source)
+    top = list(file.schema_arrow)
+    found = [top[index] for field in seldom if (index := find(field, top)) is not None]
+    texts = dict.fromkeys(field.name for field in found if pa.types.is_string(field.type))
+    kept = _in_dictionaries(file.metadata, texts)
+    return _opened(source, kept, file.metadata) if kept else file
+
+
+def _source(storage: Storage, path: str) -> str | pa.PythonFile:
     local = storage.local_path(path)
-    source = local if local is not None else pa.PythonFile(storage.open(path), mode="r")
-    # A buffer makes columns stream page by page; without it whole column chunks sit in memory.
-    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=False, buffer_size=1 << 20)
+    return local if local is not None else pa.PythonFile(storage.open(path), mode="r")
+
+
+def _opened(
+    source: str | pa.PythonFile, dictionaries: Sequence[str] = (), footer: pq.FileMetaData | None = None
+) -> pq.ParquetFile:
+    return pq.ParquetFile(
+        source,
+        metadata=footer,
+        read_dictionary=list(dictionaries),
+        # Timestamps of the old 96-bit kind come as microseconds, which cover all years.
+        coerce_int96_timestamp_unit="us",
+        # A buffer makes columns stream page by page; without it whole column chunks sit in memory.
+        pre_buffer=False,
+        buffer_size=1 << 20,
+    )
+
+
+def _in_dictionaries(footer: pq.FileMetaData, texts: Collection[str]) -> list[str]:
+    """The columns whose values are nothing but places in a dictionary, in every row group."""
+    leaves = leaf_indexes(footer)
+    groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
+    return [name for name in texts if all(_in_dictionary(group.column(leaves[name])) for group in groups)]
+
+
+def _in_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
+    # A text by itself takes at least four bytes.
+    return "RLE_DICTIONARY" in chunk.encodings and chunk.total_uncompressed_size < 4 * chunk.num_values
 
 
 def read_rows(
@@ -88,7 +163,7 @@ def read_rows(
             batch = rows_at(file, size, lambda offset, length: os.pread(opened.fileno(), length, offset), names, chosen)
     if batch is None:
         return None
-    return PositionedBatch(0, _assemble(batch, schema, find, arrow_schema(schema)), pa.array(chosen, pa.int64()))
+    return PositionedBatch(0, batch, schema, find, pa.array(chosen, pa.int64()))
 
 
 def read_positioned(
@@ -108,18 +183,19 @@ def read_positioned(
     names = [top[index].name for index in found if index is not None]
     # A name with dots in it selects a leaf of another column too, which does no harm.
     selected = list(dict.fromkeys(names))
-    wanted = arrow_schema(schema)
     for group, start in _chosen_groups(file, schema, find, predicate):
         rows = file.metadata.row_group(group).num_rows
         if positions is not None and not positions.range_cardinality(start, start + rows):
             continue
         if not names:
-            yield from _without_columns(schema, start, rows, batch_rows or BATCH_ROWS)
+            size = batch_rows or BATCH_ROWS
+            for offset in range(0, rows, size):
+                yield PositionedBatch(start + offset, no_columns(min(size, rows - offset)), schema, find)
             continue
         position = start
         size = batch_rows or _rows_at_once(file.metadata.row_group(group), set(selected))
         for batch in file.iter_batches(batch_size=size, row_groups=[group], columns=selected, use_threads=False):
-            yield PositionedBatch(position, _assemble(batch, schema, find, wanted))
+            yield PositionedBatch(position, batch, schema, find)
             position += batch.num_rows
 
 
@@ -128,33 +204,6 @@ def _rows_at_once(group: pq.RowGroupMetaData, columns: set[str]) -> int:
     size = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns)
     rows: int = group.num_rows * BATCH_BYTES // max(size, 1)
     return max(LEAST_ROWS, min(BATCH_ROWS, rows))
-
-
-def _assemble(batch: pa.RecordBatch, schema: Schema, find: Finder, wanted: pa.Schema) -> pa.RecordBatch:
-    candidates = list(batch.schema)
-    columns = []
-    for field in schema:
-        index = find(field, candidates)
-        columns.append(
-            nulls(batch.num_rows, field.type) if index is None else convert(batch.column(index), field, find)
-        )
-    return pa.RecordBatch.from_arrays(columns, schema=_all_nullable(wanted))
-
-
-def _all_nullable(schema: pa.Schema) -> pa.Schema:
-    # Old files may lack a column that is NOT NULL today; what is read must not claim otherwise.
-    return pa.schema([field.with_nullable(True) for field in schema])
-
-
-def _without_columns(schema: Schema, start: int, rows: int, batch_rows: int) -> Iterator[PositionedBatch]:
-    for offset in range(0, rows, batch_rows):
-        count = min(batch_rows, rows - offset)
-        if len(schema.fields):
-            columns = [nulls(count, field.type) for field in schema]
-            batch = pa.RecordBatch.from_arrays(columns, schema=_all_nullable(arrow_schema(schema)))
-        else:
-            batch = pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
-        yield PositionedBatch(start + offset, batch)
 
 
 def _chosen_groups(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import assert_never
 
 import attrs
@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from tablespec.arrow.convert import Finder, by_field_id, by_stored_name
+from tablespec.arrow.convert import Finder, by_field_id, by_logical_name, by_stored_name
 from tablespec.arrow.evaluate import matching
-from tablespec.arrow.parquet import PositionedBatch, open_parquet, read_positioned, read_rows
+from tablespec.arrow.parquet import PositionedBatch, no_columns, open_for_few, read_positioned, read_rows
 from tablespec.arrow.positions import among
 from tablespec.arrow.schema import arrow_type
 from tablespec.errors import ColumnNotFoundError, CorruptFileError, DataFileMissingError, UnsupportedTableError
@@ -150,10 +150,10 @@ class FileSliceReader:
 
         def read_base(schema: Schema) -> Iterator[pa.RecordBatch]:
             if slice_.base is not None:
-                yield from (piece.batch for piece in self._pieces(slice_, slice_.base, schema, pushed, None))
+                yield from (piece.batch for piece in self._pieces(slice_, slice_.base, schema, pushed))
 
         for batch in self.codec.merged(self.storage, slice_, needed, read_base, instants):
-            made = _Made(None, constants, self.layout.hidden, PositionedBatch(0, batch))
+            made = _Made(None, constants, self.layout.hidden, PositionedBatch(0, batch, needed, by_logical_name))
             if self.predicate != TRUE:
                 made = made.filtered(matching(self.predicate, made.columns(_filter_columns(self))))
             if made.rows:
@@ -177,7 +177,9 @@ class FileSliceReader:
         needed = Schema(tuple(field for field in fields if field.name not in unstored))
         pushed = self._about_row_groups({*unstored, *(mark.name for mark in marks)})
         tested = _filter_columns(self, marks)
-        for piece in self._pieces(slice_, base, needed, pushed, positions):
+        filtered = tested or positions is not None
+        seldom = {*needed.names} - {field.name for field in tested} if filtered else set()
+        for piece in self._pieces(slice_, base, needed, pushed, positions, seldom):
             made = _Made(base, constants, self.layout.hidden, piece)
             kept = None if deleted is None else _not_deleted(piece, deleted)
             if positions is not None and piece.chosen is None:
@@ -205,12 +207,20 @@ class FileSliceReader:
         return all_of((plain, *either))
 
     def _pieces(
-        self, slice_: FileSlice, base: BaseFile, needed: Schema, pushed: Predicate, positions: BitMap64 | None
+        self,
+        slice_: FileSlice,
+        base: BaseFile,
+        needed: Schema,
+        pushed: Predicate,
+        positions: BitMap64 | None = None,
+        seldom: Collection[str] = (),
     ) -> Iterator[PositionedBatch]:
+        """The rows of the base file; of the columns `seldom` few of them will be wanted."""
         needed = needed.stored_as(dict(slice_.stored_names))
         find: Finder = _by_id_or_name if self.layout.by_field_id else by_stored_name
         try:
-            with open_parquet(self.storage, base.path) as file:
+            few = [field for field in needed if field.name in seldom]
+            with open_for_few(self.storage, base.path, few, find) as file:
                 # Where the log has statistics of a file, they have told what the footer of a single row group could tell.
                 rows = None if positions is None else read_rows(self.storage, base.path, file, needed, find, positions)
                 if rows is not None:
@@ -268,21 +278,17 @@ class _Made:
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return int(self.piece.batch.num_rows)
+        return self.piece.rows
 
     def filtered(self, kept: pa.BooleanArray) -> _Made:
         """The rows for which the mask is true."""
-        batch = self.piece.batch
         rows = pc.indices_nonzero(kept)
-        if len(rows) == batch.num_rows:
-            return self
-        left = batch.take(rows) if batch.num_columns else _no_columns(len(rows))
-        return attrs.evolve(self, piece=PositionedBatch(0, left, self.piece.positions.take(rows)))
+        return self if len(rows) == self.rows else attrs.evolve(self, piece=self.piece.take(rows))
 
     def columns(self, fields: tuple[Field, ...]) -> pa.RecordBatch:
         """Some columns of the rows."""
         if not fields:
-            return _no_columns(self.rows)
+            return no_columns(self.rows)
         schema = pa.schema([pa.field(field.name, arrow_type(field.type)) for field in fields])
         return pa.RecordBatch.from_arrays([self._column(field) for field in fields], schema=schema)
 
@@ -290,7 +296,7 @@ class _Made:
         if field.name in self.constants:
             return pa.repeat(pa.scalar(self.constants[field.name], arrow_type(field.type)), self.rows)
         if field.name not in self.hidden or self.base is None:
-            return self.piece.batch.column(field.name)
+            return self.piece.column(field.name)
         match field.name:
             case row.FILE:
                 return pa.repeat(pa.scalar(self.base.logged_as or self.base.path), self.rows)
@@ -298,12 +304,12 @@ class _Made:
                 return self.piece.positions
             case row.ROW_ID:
                 fresh = pc.add(self.piece.positions, pa.scalar(self.base.base_row_id, pa.int64()))
-                return pc.coalesce(self.piece.batch.column(field.name), fresh)
+                return pc.coalesce(self.piece.column(field.name), fresh)
             case row.ROW_COMMIT_VERSION:
                 version = pa.scalar(self.base.row_commit_version, pa.int64())
-                return self._as_returned(pc.coalesce(self.piece.batch.column(field.name), version))
+                return self._as_returned(pc.coalesce(self.piece.column(field.name), version))
             case _:
-                return self.piece.batch.column(field.name)
+                return self.piece.column(field.name)
 
     def _as_returned(self, versions: pa.Array) -> pa.Array:
         """The commit versions, with the later ones of rows that came back."""
@@ -317,17 +323,13 @@ class _Made:
         return versions
 
 
-def _no_columns(rows: int) -> pa.RecordBatch:
-    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
-
-
 def _by_id_or_name(field: Field, candidates: list[pa.Field]) -> int | None:
     return by_field_id(field, candidates) if field.field_id is not None else by_stored_name(field, candidates)
 
 
 def _not_deleted(piece: PositionedBatch, deleted: BitMap64) -> pa.BooleanArray | None:
     """A mask of the rows whose position is not deleted; None when that is all of them."""
-    start, rows = piece.start, piece.batch.num_rows
+    start, rows = piece.start, piece.rows
     if piece.chosen is None and (not rows or not deleted.range_cardinality(start, start + rows)):
         return None
     return pc.invert(piece.among(deleted))

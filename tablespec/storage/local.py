@@ -108,9 +108,11 @@ class LocalFiles:
                     with file:
                         _sync(file)
                     temporary.replace(target)
-                    _sync_folder(target.parent)
-            finally:
+            except BaseException:
                 abandon()
+                raise
+            with wrapped(url):
+                _sync_folder(target.parent)
 
         return NewFile(url, file.write, publish, abandon)
 

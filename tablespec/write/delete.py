@@ -19,8 +19,8 @@ from tablespec.write.execution import Execution, Strategy
 from tablespec.write.merge_sink import Fragment, MergeSink, going
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, finish, run_all
 
-# Small enough that workers finish at about the same time.
-TASK_BYTES = 16 << 20
+# Small enough that workers finish at about the same time, and large enough that they are not often in each other's way.
+TASK_BYTES = 24 << 20
 
 
 @attrs.frozen(kw_only=True)
