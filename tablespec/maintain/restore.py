@@ -7,7 +7,7 @@ from itertools import chain
 
 import attrs
 
-from tablespec.errors import DataFileMissingError
+from tablespec.errors import DataFileMissingError, TypeMismatchError, UnsupportedTableError
 from tablespec.expr.nodes import TRUE
 from tablespec.formats.base import Change, LiveFile, NewFile, ReadsWhere, TableFormat, TableState
 from tablespec.formats.maintenance import Definition, MaintainableFormat
@@ -121,10 +121,9 @@ def _change_files(
     wholly = [change for change in changes if change.before is None or change.after is None]
     if state.properties.get(CHANGE_FEED) != "true" or all(change.slice.deletes is None for change in wholly):
         return ()
-    if not _reads_alike(state, then):
-        # A change file has the columns of then, in which the files of now cannot all be read.
-        return ()
     url = format_.storage.url
+    if not _reads_alike(state, then):
+        raise _untold(url, then, "partition columns or a mapping of columns")
     target = ChangeTarget(
         storage=format_.storage,
         read=then.layout,
@@ -134,8 +133,17 @@ def _change_files(
         change_feed=True,
     )
     recorded = record(target, changes, runner)
-    written = gathered(recorded, lambda found: discard(format_, tuple(chain.from_iterable(found))))
+    try:
+        written = gathered(recorded, lambda found: discard(format_, tuple(chain.from_iterable(found))))
+    except TypeMismatchError as error:
+        raise _untold(url, then, f"types (column {error.column})") from error
     return tuple(chain.from_iterable(written))
+
+
+def _untold(url: str, then: TableState, other: str) -> UnsupportedTableError:
+    """The rows that go cannot all be told in the columns of then, and without being told they would be misread."""
+    feature = f"a change feed, which cannot tell of a restore to the other {other} of version {then.instant.version}"
+    return UnsupportedTableError(url, feature, f"set {CHANGE_FEED} to false and restore then")
 
 
 def _changes(difference: Difference) -> list[SliceChange]:
@@ -145,11 +153,8 @@ def _changes(difference: Difference) -> list[SliceChange]:
 
 
 def _reads_alike(now: TableState, then: TableState) -> bool:
-    types = {field.stored_name: field.type for field in now.schema}
-    same = all(types.get(field.stored_name, field.type) == field.type for field in then.schema)
-    return (
-        same and now.partition_columns == then.partition_columns and now.layout.by_field_id == then.layout.by_field_id
-    )
+    """Whether files of the one state can be read in the columns of the other, as far as their values fit."""
+    return now.partition_columns == then.partition_columns and now.layout.by_field_id == then.layout.by_field_id
 
 
 def missing(task: LookTask) -> str | None:

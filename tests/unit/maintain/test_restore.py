@@ -276,6 +276,47 @@ def test_the_change_feed_shows_what_a_restore_did(tmp_path):
     assert sorted((row["id"], row["_change_type"]) for row in told) == [(2, "insert"), (3, "delete")]
 
 
+def retyped(folder, *values):
+    """A table with the change feed on, whose `id` another client made a long with other rows; one is deleted by a vector."""
+    feed = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
+    features = ["changeDataFeed", "deletionVectors"]
+    asked = protocol(3, 7, reader_features=["deletionVectors"], writer_features=features)
+    old = add(folder, "a.parquet", pa.table({"id": pa.array([1, 2], pa.int32())}))
+    commit(folder, 0, asked, metadata({"id": "integer"}, properties=feed), old)
+    gone = {"remove": {"path": "a.parquet", "dataChange": True, "deletionTimestamp": 1}}
+    new = add(folder, "b.parquet", pa.table({"id": pa.array(values, pa.int64())}))
+    commit(folder, 1, metadata({"id": "long"}, properties=feed), gone, new)
+    table = tablespec.open_table(str(folder))
+    table.delete(f"id = {values[0]}")
+    return table
+
+
+def test_the_change_feed_shows_a_restore_to_other_types_where_the_values_fit(tmp_path):
+    table = retyped(tmp_path, 11, 12, 13)
+
+    version = table.restore(0).instant.version
+
+    assert_same_rows(table.scan(), [(1,), (2,)])
+    changed = pa.table(DeltaTable(str(tmp_path)).load_cdf(starting_version=version).read_all())
+    rows = changed.select(["id", "_change_type"]).to_pylist()
+    expected = [(1, "insert"), (2, "insert"), (12, "delete"), (13, "delete")]
+    assert sorted((row["id"], row["_change_type"]) for row in rows) == expected
+
+
+def test_a_restore_to_types_in_which_the_change_feed_cannot_tell_it_is_refused_with_a_way_out(tmp_path):
+    table = retyped(tmp_path, 11, 12, 1 << 40)
+    before = contents(tmp_path)
+
+    with pytest.raises(UnsupportedTableError, match=r"other types \(column id\) of version 0.* to false") as caught:
+        table.restore(0)
+
+    assert "cannot tell of a restore" in str(caught.value)
+    assert contents(tmp_path) == before
+    table.set_properties({"delta.enableChangeDataFeed": "false"})
+    table.restore(0)
+    assert_same_rows(table.scan(), [(1,), (2,)])
+
+
 # --- others at work ---
 
 
