@@ -20,6 +20,7 @@ from tablespec.formats.delta.actions import AddAction, DeletionVectorAction, fil
 from tablespec.formats.delta.bounds import outer_bounds
 from tablespec.formats.delta.deletion_vector import locate
 from tablespec.formats.delta.partition_values import HiveFolders, parse_value
+from tablespec.formats.delta.stats_alike import alike_bounds
 from tablespec.formats.delta.stats_json import Leaf, Parts, parse_stats
 from tablespec.model.file import BaseFile, FileGroupId, FileSlice
 from tablespec.model.schema import Field, Schema, StructType
@@ -138,7 +139,7 @@ def judge(
     needs = needs_of(predicate, shape)
     leaves = [shape.leaf(path) for path in needs.data]
     parts = Parts.BOUNDS if roughly and not asks_for_nulls(predicate) else Parts.COUNTS
-    statistics = _statistics(adds, leaves, shape.table, parts) if leaves else None
+    statistics = _statistics(adds, leaves, shape, parts) if leaves else None
     counted = None if statistics is None else _child(statistics, "numRecords")
     rows = pa.repeat(_ONE, len(adds)) if counted is None else pc.coalesce(counted, _ONE)
 
@@ -155,7 +156,7 @@ def judge(
 def candidates(adds: pa.StructArray, predicate: Predicate, shape: TableShape) -> pa.Array:
     """The positions of the adds that may match; a few more than `judge` would let pass, for a fraction of the work."""
     # Some writers declare the members of an action required: then only the action itself is null where there is none.
-    mark = "path" if adds.type.get_field_index("path") >= 0 else "size"
+    mark = next(name for name in ("path", "size", "stats") if adds.type.get_field_index(name) >= 0)
     rows = pc.indices_nonzero(pc.is_valid(pc.struct_field(adds, mark)))
     if predicate == TRUE:
         return rows
@@ -200,7 +201,7 @@ def _typed_values(texts: pa.Array, field: Field, wanted: pa.DataType, table: str
 
 def slices_of(adds: pa.StructArray, shape: TableShape) -> Iterator[tuple[str, FileSlice]]:
     """The key and the slice of each add."""
-    statistics = _statistics(adds, [], shape.table)
+    statistics = _statistics(adds, [], shape)
     counts = None if statistics is None else _child(statistics, "numRecords")
     rows = [None] * len(adds) if counts is None else counts.to_pylist()
     fields = shape.partition_fields
@@ -263,13 +264,16 @@ def vector_of(raw: dict[str, object]) -> DeletionVectorAction:
 
 
 def _statistics(
-    adds: pa.StructArray, leaves: Sequence[Leaf], table: str, parts: Parts = Parts.COUNTS
+    adds: pa.StructArray, leaves: Sequence[Leaf], shape: TableShape, parts: Parts = Parts.COUNTS
 ) -> pa.StructArray | None:
     parsed = _child(adds, "stats_parsed")
     texts = _child(adds, "stats")
     if parsed is not None and (texts is None or parsed.null_count <= texts.null_count):
         return parsed
-    return None if texts is None else parse_stats(texts, leaves, table, parts)
+    if texts is None:
+        return None
+    alike = alike_bounds(texts, leaves, shape.schema) if parts is Parts.BOUNDS else None
+    return parse_stats(texts, leaves, shape.table, parts) if alike is None else alike
 
 
 def _data_bounds(adds: pa.StructArray, statistics: pa.StructArray, leaf: Leaf) -> ColumnBounds | None:

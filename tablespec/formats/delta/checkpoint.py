@@ -22,6 +22,7 @@ from tablespec.formats.delta.codec import decode_commit
 from tablespec.formats.delta.log import LOG, Checkpoint
 from tablespec.formats.delta.stats_json import json_of_parsed
 from tablespec.model.file import FileSlice
+from tablespec.model.schema import DOUBLE, FLOAT
 from tablespec.storage.store import FileInfo, Storage
 
 # Columns of an add that a slice is made of, besides partition values and statistics.
@@ -151,11 +152,15 @@ def _table_lines(storage: Storage, part: FileInfo, opened: CheckpointFile) -> li
             for group in opened.groups_with(column):
                 wanted.setdefault(group, []).append(column)
     for group, columns in wanted.items():
-        table = opened.file.read_row_group(group, columns=columns, use_threads=False)
-        for column in columns:
-            values = table.column(column)
-            present = values.filter(pc.is_valid(pc.struct_field(values, MARKS[column].split(".")[1])))
-            lines += [_line(storage, part, column, row) for row in _rows(present)]
+        missing = {column: opened.present(group, opened.leaves[MARKS[column]]) for column in columns}
+        for batch in opened.read(group, columns):
+            for column in columns:
+                values = batch.column(column)
+                present = values.filter(pc.is_valid(pc.struct_field(values, MARKS[column].split(".")[1])))
+                lines += [_line(storage, part, column, row) for row in _rows(present)]
+                missing[column] = None if (count := missing[column]) is None else count - len(present)
+            if not any(count is None or count for count in missing.values()):
+                break
     return lines
 
 
@@ -200,6 +205,8 @@ def _taken(opened: CheckpointFile, group: int, columns: Sequence[str], rows: pa.
         here = pc.subtract(here.filter(pc.less(here, end)), first)
         taken.append(adds.take(here))
         done += len(here)
+        if done == len(rows):
+            break
     return pa.concat_arrays(taken)
 
 
@@ -228,15 +235,19 @@ def _slice_columns(opened: CheckpointFile, group: int, predicate: Predicate, sha
 
 def _judging_columns(opened: CheckpointFile, predicate: Predicate, shape: TableShape) -> list[str]:
     needs = needs_of(predicate, shape)
-    columns = [opened.mark_of_adds, *(opened.partition_source(shape.leaf(path)) for path in needs.partitions)]
-    if needs.data and "add.stats_parsed.numRecords" in opened.leaves:
-        columns += ["add.stats_parsed.numRecords", "add.tags"]
-        for path in needs.data:
-            stored = ".".join(shape.leaf(path).path)
+    leaves = [shape.leaf(path) for path in needs.data]
+    columns = [opened.partition_source(shape.leaf(path)) for path in needs.partitions]
+    if leaves and "add.stats_parsed.numRecords" in opened.leaves:
+        columns.append("add.stats_parsed.numRecords")
+        for leaf in leaves:
+            stored = ".".join(leaf.path)
             columns += [f"add.stats_parsed.{kind}.{stored}" for kind in ("minValues", "maxValues", "nullCount")]
-    elif needs.data:
-        columns += ["add.stats", "add.tags"]
-    return list(dict.fromkeys(columns))
+    elif leaves:
+        columns.append("add.stats")
+    if any(leaf.type in (FLOAT, DOUBLE) for leaf in leaves):
+        # Tags tell whose bounds leave NaN out.
+        columns.append("add.tags")
+    return list(dict.fromkeys([opened.mark_of_adds(columns), *columns]))
 
 
 def _action_batches(storage: Storage, path: str, name: str) -> Iterator[pa.StructArray]:

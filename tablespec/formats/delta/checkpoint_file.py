@@ -78,15 +78,20 @@ class CheckpointFile:
         """The Arrow type of the adds."""
         return self.file.schema_arrow.field("add").type
 
-    @cached_property
-    def mark_of_adds(self) -> str:
-        """The column to know the rows with adds by: sizes where each add has one, since they are read faster than paths."""
-        path, size = self.leaves[MARKS["add"]], self.leaves.get("add.size", -1)
-        for group in range(self.file.metadata.num_row_groups):
-            present = self.present(group, path)
-            if size < 0 or present is None or present != self.present(group, size):
-                return MARKS["add"]
-        return "add.size"
+    def mark_of_adds(self, read: Sequence[str]) -> str:
+        """The column to know the rows with adds by: statistics where they are read anyway, or sizes, as paths take longer to read.
+
+        Only a column that every add has a value in will do.
+        """
+        marks = [*(["add.stats"] if "add.stats" in read else []), "add.size"]
+        return next((mark for mark in marks if self._in_all_adds(mark)), MARKS["add"])
+
+    def _in_all_adds(self, column: str) -> bool:
+        path, other = self.leaves[MARKS["add"]], self.leaves.get(column, -1)
+        if other < 0:
+            return False
+        counts = [(self.present(group, path), self.present(group, other)) for group in range(self.file.num_row_groups)]
+        return all(adds is not None and adds == values for adds, values in counts)
 
     def has(self, action: str) -> bool:
         """Whether the file has a column for an action."""
@@ -114,10 +119,15 @@ class CheckpointFile:
         indexes = [index for path, index in self.leaves.items() if path == column or path.startswith(f"{column}.")]
         return any(self.present(group, index) != 0 for index in indexes)
 
+    def read(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns of a row group, batch by batch."""
+        size = BATCH_ROWS if self.file.metadata.num_rows > FEW_ROWS else BATCH_ROWS // 4
+        yield from self.file.iter_batches(size, row_groups=[group], columns=list(columns), use_threads=False)
+
     def batches(self, group: int, action: str, columns: Sequence[str]) -> Iterator[tuple[int, pa.StructArray]]:
         """Some columns of an action in a row group, batch by batch, each with the number of its first row."""
-        start, size = 0, BATCH_ROWS if self.file.metadata.num_rows > FEW_ROWS else BATCH_ROWS // 4
-        for batch in self.file.iter_batches(size, row_groups=[group], columns=list(columns), use_threads=False):
+        start = 0
+        for batch in self.read(group, columns):
             yield start, batch.column(action)
             start += batch.num_rows
 
