@@ -41,6 +41,7 @@ from tablespec.expr.nodes import (
 )
 from tablespec.expr.tokenizer import TOKENIZERS, match
 from tablespec.formats.base import JudgedSlice, NewFile, OpenOptions, Profile, Survey
+from tablespec.formats.detect import UNFINISHED
 from tablespec.index.build import Refreshed
 from tablespec.index.catalog import Coverage, TableIndex
 from tablespec.index.record import RecordIndex
@@ -83,6 +84,7 @@ from tablespec.write.update import Assignments
 __all__ = [
     "COOLDOWN",
     "TOKENIZERS",
+    "UNFINISHED",
     "And",
     "AppendPlan",
     "Appended",

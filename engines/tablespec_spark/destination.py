@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 from tablespec import (
+    UNFINISHED,
     AppendPlan,
     NewFile,
     ReplaceOptions,
@@ -71,7 +72,7 @@ class Destination:
 
     def plan(self, columns: pa.Schema) -> Plan:
         """Decide how rows of these columns are written; a table that is not there will be made by the commit."""
-        check_reachable(Storage.at(self.options.url, self.options.storage).url)
+        check_reachable(self._storage.url)
         if self.overwrite:
             refuse_together(self.options, "overwriting", ("mergeSchema",))
         try:
@@ -113,6 +114,7 @@ class Destination:
                     self.discard(messages)
                     raise
                 table.commit_append(append, files, transaction=transaction)
+                self._storage.delete(UNFINISHED)
             case _:
                 assert_never(plan)
 
@@ -127,11 +129,15 @@ class Destination:
 
     def discard(self, messages: Sequence[Written]) -> None:
         """Remove files that no commit names."""
-        storage = Storage.at(self.options.url, self.options.storage)
         for message in messages:
             if isinstance(message.outcome, tuple):
                 for file in message.outcome:
-                    storage.delete(file.path)
+                    self._storage.delete(file.path)
+        self._storage.delete(UNFINISHED)
+
+    @property
+    def _storage(self) -> Storage:
+        return Storage.at(self.options.url, self.options.storage)
 
     @property
     def _where(self) -> str:
@@ -152,7 +158,9 @@ class Destination:
         if self.overwrite:
             # There is nothing to replace, and the new rows must be what was said of them all the same.
             plan = attrs.evolve(plan, writer=model.plan_replace(self._where, columns, self._replacing(None)))
-        storage = Storage.at(self.options.url, self.options.storage)
+        storage = self._storage
+        # A driver that is killed leaves files of its tasks, and without this nobody could tell them from those of others.
+        storage.put(UNFINISHED, b"")
         writer = attrs.evolve(plan.writer, storage=storage, rules=attrs.evolve(plan.writer.rules, table=storage.url))
         return Creating(attrs.evolve(plan, writer=writer), tuple(model.properties.items()))
 

@@ -10,6 +10,9 @@ from tablespec.formats.hudi.format import HudiFormat, is_hudi
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
 
+# Engines that write the rows of a new table before its first commit put this file there first: what lies around it is not somebody's.
+UNFINISHED = "_tablespec_unfinished"
+
 
 def is_table(storage: Storage) -> bool:
     """Whether a table of a known format, sound or damaged, lies there."""
@@ -27,7 +30,7 @@ def open_format(storage: Storage, *, check_protocol: bool = True, options: OpenO
         return DeltaFormat(storage, check_protocol)
     if is_hudi(storage):
         return HudiFormat.open(storage, options)
-    if any(True for _ in storage.list()):
+    if any(True for _ in storage.list()) and storage.head(UNFINISHED) is None:
         raise NotATableError(storage.url)
     raise TableNotFoundError(storage.url)
 

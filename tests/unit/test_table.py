@@ -56,6 +56,18 @@ def test_a_folder_of_other_things_is_not_a_table(tmp_path):
     assert list(contents(tmp_path)) == ["notes.txt"]
 
 
+def test_what_an_engine_left_that_was_killed_before_the_first_commit_is_no_table(tmp_path):
+    (tmp_path / tablespec.UNFINISHED).touch()
+    (tmp_path / "p=1").mkdir()
+    (tmp_path / "p=1" / "rows.parquet").write_bytes(b"PAR1")
+
+    with pytest.raises(TableNotFoundError):
+        tablespec.open_table(str(tmp_path))
+
+    tablespec.create_table(str(tmp_path), pa.schema({"id": pa.int64()})).append(pa.table({"id": [1]}))
+    assert_same_rows(tablespec.open_table(str(tmp_path)).scan(), [(1,)])
+
+
 def test_a_file_is_not_a_table(tmp_path):
     (tmp_path / "rows.parquet").write_bytes(b"PAR1")
 

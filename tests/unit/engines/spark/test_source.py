@@ -320,6 +320,31 @@ def test_a_write_that_is_planned_and_not_committed_makes_no_table(tmp_path):
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_write_that_was_killed_before_the_first_commit_is_followed_by_the_next(tmp_path, mode):
+    url = str(tmp_path / "new")
+    killed = _source(url, {"partitionBy": "city"}).writer(from_arrow_schema(SCHEMA), overwrite=False)
+    killed.write(iter([pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, ROWS[0]))], SCHEMA)]))
+    left = set(tmp_path.rglob("*.parquet"))
+
+    _write(url, ROWS, mode=mode, partitionBy="city")
+
+    made = tablespec.open_table(url)
+    assert_same_rows(made.scan(), ROWS)
+    assert left
+    assert left < set(_data_files(made))
+    assert [path.name for path in (tmp_path / "new").iterdir() if path.is_file()] == []
+
+
+def test_files_of_others_are_not_taken_for_those_of_a_killed_write(tmp_path):
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+
+    with pytest.raises(tablespec.TableSpecError, match="is not a table that tablespec knows"):
+        _write(str(tmp_path), ROWS)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.parquet"]
+
+
 def test_a_write_under_a_number_that_is_recorded_is_not_done_again(table):
     for _ in range(2):
         _write(table.url, [(7, "sf", 7.0)], txnAppId="job", txnVersion=3)
@@ -395,7 +420,7 @@ def test_a_commit_that_meets_another_schema_is_refused_and_its_files_go(table):
     table.add_constraint("few", "id < 7")
     files = _data_files(table)
 
-    with pytest.raises(tablespec.TableSpecError, match="it changed the protocol"):
+    with pytest.raises(tablespec.TableSpecError, match="it changed the schema or the properties"):
         destination.commit(plan, messages)
 
     assert len(_data_files(table)) == len(files) - 1
