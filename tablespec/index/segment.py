@@ -23,6 +23,8 @@ from tablespec.storage.store import Storage
 FOLDER = "_tablespec/index"
 RECORD, TEXT = KINDS = ("record", "text")
 _DEFINITION = "definition.json"
+# What reading JSON raises where it is none.
+_GARBLED = (msgspec.DecodeError, UnicodeDecodeError)
 # From so many manifests on a refresh puts them together, so that reading them stays cheap.
 MANY_MANIFESTS = 16
 
@@ -160,7 +162,7 @@ def load(storage: Storage, name: str, kind: str | None = None) -> StoredIndex | 
             raise msgspec.DecodeError(f"is about {definition.name}, a {definition.kind} index")
     except FileNotFoundError:
         return None
-    except (msgspec.DecodeError, StorageError) as error:
+    except (*_GARBLED, StorageError) as error:
         _warn(storage, f"{folder}/{_DEFINITION}", error, "create it again to mend it")
         return None
     if kind is not None and definition.kind != kind:
@@ -180,7 +182,7 @@ def load(storage: Storage, name: str, kind: str | None = None) -> StoredIndex | 
             continue
         except StorageError as error:
             _warn(storage, path, error)
-        except msgspec.DecodeError as error:
+        except _GARBLED as error:
             _warn(storage, path, f"is damaged or of an older version ({error})")
             damaged.append(path)
     return StoredIndex(definition, tuple(segments.values()), tuple(manifests), tuple(damaged))
