@@ -58,11 +58,11 @@ class TextIndex:
         """The number of rows."""
         return int(self._searcher.num_docs)
 
-    def hits(self, query: str, columns: tuple[str, ...]) -> BitMap64:
-        """The positions of the rows that match."""
+    def hits(self, query: str, columns: tuple[str, ...]) -> tuple[BitMap64, BitMap64]:
+        """The positions of the rows that match, and of those in which all columns are null."""
         with _damage_told():
-            found = self._search(self._compiled(query, columns), self.rows)
-            return BitMap64(position for _, position in found) - self.nulls(columns)
+            found, nulls = self._search(self._compiled(query, columns), self.rows), self.nulls(columns)
+            return BitMap64(position for _, position in found) - nulls, nulls
 
     def nulls(self, columns: tuple[str, ...]) -> BitMap64:
         """The positions of the rows in which all of some columns are null."""
@@ -110,6 +110,8 @@ class TextIndex:
         if not limit:
             return []
         found = self._searcher.search(query, limit=limit, count=False).hits
+        if not found:
+            return []
         positions = self._searcher.fast_field_values(_POSITION, [address for _, address in found])
         if any(position is None for position in positions):
             raise DamagedTextIndexError("a row without a position")
@@ -132,7 +134,7 @@ def match_text(columns: Mapping[str, pa.Array], query: str, tokenizer: str) -> p
     arrays = tuple(columns.values())
     index = indexed_rows(columns, tokenizer, [(0, arrays)])
     try:
-        hits = pa.array(index.hits(query, tuple(columns)).to_array(), pa.uint64())
+        hits = pa.array(index.hits(query, tuple(columns))[0].to_array(), pa.uint64())
     except DamagedTextIndexError as error:
         raise InvalidTextQueryError(query, 0, str(error)) from error
     rows = len(arrays[0])

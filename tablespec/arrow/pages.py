@@ -21,8 +21,9 @@ ReadRange = Callable[[int, int], bytes]
 # A footer that is larger takes longer to take apart than it saves.
 _LARGEST_FOOTER = 1 << 19
 _MAGIC = b"PAR1"
-_VARINT = rb"([\x80-\xff]*[\x00-\x7f])"
-_LOCATION = re.compile(rb"\x16" + _VARINT + rb"\x15" + _VARINT + rb"\x16" + _VARINT + rb"\x00", re.DOTALL)
+_VARINT = rb"([\x80-\xff]*[\x01-\x7f])"
+# A page without the byte 0 at its end, which no number but 0 has in it; the number of the first row may be 0.
+_LOCATION = re.compile(rb"\x16" + _VARINT + rb"\x15" + _VARINT + rb"\x16" + _VARINT + rb"?")
 # Numbers of the fields that are needed, by the structs of the Parquet format.
 _SCHEMA, _ROW_GROUPS = 2, 4
 _CHILDREN = 5
@@ -36,7 +37,7 @@ _KEPT_META = (1, 2, 3, 4, 6)
 class _Pages:
     """Where the data pages of a column lie in a row group of some rows; numbers are decoded when they are asked for."""
 
-    found: list[tuple[bytes, bytes, bytes]]
+    found: list[bytes]
     rows: int
 
     def page_of(self, row: int) -> int:
@@ -49,11 +50,12 @@ class _Pages:
 
     def offset(self, page: int) -> int:
         """Where a page begins in the file."""
-        return _number(self.found[page][0])
+        return _number(_parts(self.found[page])[0])
 
     def end(self, page: int) -> int:
         """Where a page ends in the file."""
-        return self.offset(page) + _number(self.found[page][1])
+        offset, size, _ = _parts(self.found[page])
+        return _number(offset) + _number(size)
 
 
 def rows_at(
@@ -213,14 +215,23 @@ def _pages(data: bytes, rows: int) -> _Pages:
     count = data[1] >> 4
     if count == 15:
         count = reader.varint()
-    found = _LOCATION.findall(data, reader.at)
-    if len(found) != count or not count:
+    # Each page ends with a byte 0, and the first has another one, the number of its first row.
+    first, empty, *others = data[reader.at :].split(b"\x00", count + 1)
+    if empty or len(others) != count:
         raise ValueError("page locations of another form")
-    return _Pages(found, rows)
+    return _Pages([first, *others[:-1]], rows)
 
 
-def _first_row(location: tuple[bytes, bytes, bytes]) -> int:
-    return _number(location[2])
+def _first_row(location: bytes) -> int:
+    return _number(_parts(location)[2])
+
+
+def _parts(location: bytes) -> tuple[bytes, ...]:
+    """Offset, size and number of the first row of a page."""
+    found = _LOCATION.fullmatch(location)
+    if found is None:
+        raise ValueError("a page location of another form")
+    return found.groups(b"")
 
 
 def _number(data: bytes) -> int:

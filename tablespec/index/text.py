@@ -79,7 +79,7 @@ def found_rows(storage: Storage, segment: Segment, index: TextIndex, match: Matc
     """The positions of the rows that match and of those for which the answer is null; None where the index is damaged."""
     names = tuple(column.name for column in match.columns)
     try:
-        return index.hits(match.query, names), index.nulls(names)
+        return index.hits(match.query, names)
     except DamagedTextIndexError as error:
         warn_damaged(storage, segment, error)
         return None

@@ -28,9 +28,10 @@ from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
 
 GROUP = "_group"
-# A page ends with the first so many rows that fill it.
-PAGE_BYTES = 32 << 10
+# A page ends with the first so many rows that fill it; of long values these are fewer.
+PAGE_BYTES = 16 << 10
 PAGE_ROWS = 256
+LEAST_PAGE_ROWS = 32
 # What a column of a batch takes in memory besides its values; it counts when partitions get a few rows at a time.
 BATCH_OVERHEAD = 512
 _EXTRAS = (ROW_ID, ROW_COMMIT_VERSION, CHANGE_TYPE)
@@ -227,7 +228,7 @@ class FileWriter:
             coerce_timestamps="us",
             # By these single rows can be read without the rest of their row group.
             data_page_size=PAGE_BYTES,
-            write_batch_size=PAGE_ROWS,
+            write_batch_size=_page_rows(first),
             write_page_index=True,
         )
         return _OpenFile(path, place.group or name, sink, writer, footers)
@@ -251,6 +252,12 @@ class FileWriter:
                 group=file.group,
             )
         )
+
+
+def _page_rows(rows: pa.Table) -> int:
+    """The rows of a page that are written before it is looked at whether it is full: about a quarter of it."""
+    widest: int = max((column.nbytes for column in rows.columns), default=0) // max(rows.num_rows, 1)
+    return min(PAGE_ROWS, max(LEAST_PAGE_ROWS, PAGE_BYTES // 4 // max(widest, 1)))
 
 
 def _discard(file: _OpenFile) -> None:
