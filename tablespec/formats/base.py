@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.verdict import Verdict
 from tablespec.model.change import CommitChanges, FreshSlice
-from tablespec.model.file import FileSlice, LogFile, Returned
+from tablespec.model.file import FileGroupId, FileSlice, LogFile, Returned
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
 from tablespec.model.stats import FileStats
@@ -165,6 +165,23 @@ class TableState(Protocol):
     def layout(self) -> ReadLayout: ...
     @property
     def codec(self) -> SliceCodec: ...
+
+
+@attrs.frozen
+class KeyLocations:
+    """The file groups in which some record keys lie, by an index that knows one row of each key and `entries` keys altogether."""
+
+    groups: frozenset[FileGroupId]
+    entries: int
+
+
+@runtime_checkable
+class LocatesKeys(Protocol):
+    """A state of a table whose writers keep an index of record keys."""
+
+    def key_locations(self, keys: Sequence[pa.Array]) -> KeyLocations | None:
+        """Where the keys lie, given as the columns of the record key; None where no index can tell."""
+        ...
 
 
 @attrs.frozen(kw_only=True)

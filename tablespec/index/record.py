@@ -17,7 +17,7 @@ from tablespec.arrow.schema import arrow_type
 from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import ColumnNotFoundError, NoRecordKeyError, StorageError, TypeMismatchError
 from tablespec.expr.nodes import TRUE
-from tablespec.formats.base import TableState
+from tablespec.formats.base import KeyLocations, LocatesKeys, TableState
 from tablespec.index.checksum import CHANGED, checksum
 from tablespec.index.keys import check_key_type, key_values
 from tablespec.index.segment import (
@@ -39,6 +39,8 @@ from tablespec.read.slice_reader import FileSliceReader
 from tablespec.storage.store import Storage
 
 _WRITTEN_AT_ONCE = 8 << 20
+# So many keys are asked for at the index of the table's own writers.
+_FEW_KEYS = 10_000
 # Where a record lies; `position` is null where only a merge of log files tells the record.
 LOCATION = (
     Field(name="partition", type=STRING),
@@ -81,7 +83,8 @@ class RecordIndex:
         values = key_values(columns)
         slices = tuple(one.slice for one in self.state.files.judge(TRUE))
         numbers = pc.index_in(values, value_set=pc.unique(values).drop_null(), skip_nulls=True).cast(pa.int64())
-        return _tagged(pa.table(columns, names=list(self.key)), numbers, self.locate(values, slices), slices)
+        told = self._told(columns, values)
+        return _tagged(pa.table(columns, names=list(self.key)), numbers, self.locate(values, slices, told), slices)
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -90,14 +93,22 @@ class RecordIndex:
             raise NoRecordKeyError(self.storage.url, "tag")
         return self.state.record_key
 
-    def locate(self, values: pa.Array, slices: Sequence[FileSlice]) -> pa.Table:
-        """The rows that have one of the keys: number of the key among the distinct ones, number of the slice, and position."""
+    def locate(self, values: pa.Array, slices: Sequence[FileSlice], told: KeyLocations | None = None) -> pa.Table:
+        """The rows that have one of the keys: number of the key among the distinct ones, number of the slice, and position.
+
+        What the table itself has `told` about the keys saves looking into other slices.
+        """
         known = self.indexed(values, slices)
         live = self._without_deleted(known.rows, slices)
         distinct = pc.unique(values).drop_null()
-        left = [(number, slice_) for number, slice_ in enumerate(slices) if number not in known.slices]
-        read = [self._read(slice_, number, distinct) for number, slice_ in left if len(distinct)]
-        return pa.concat_tables([live, *read]).combine_chunks()
+        left = [number for number in range(len(slices)) if number not in known.slices and len(distinct)]
+        # Slices with logs come first: how many rows they have is known when they have been read.
+        read = {number: self._read(slices[number], number, distinct) for number in left if slices[number].logs}
+        merged = {number: rows for number, (_, rows) in read.items()}
+        if told is not None and self._is_complete(told, slices, merged):
+            left = [number for number in left if slices[number].group in told.groups]
+        read |= {number: self._read(slices[number], number, distinct) for number in left if number not in read}
+        return pa.concat_tables([live, *(read[number][0] for number in sorted(read))]).combine_chunks()
 
     def indexed(self, values: pa.Array, slices: Sequence[FileSlice]) -> Located:
         """What an index alone knows about the keys in some slices, deleted rows included."""
@@ -115,6 +126,29 @@ class RecordIndex:
                 parts.append(part)
                 answered |= set(numbers.values())
         return Located(pa.concat_tables(parts), frozenset(answered))
+
+    def _told(self, columns: list[pa.Array], values: pa.Array) -> KeyLocations | None:
+        """What the table itself knows about the keys; many keys lie in most slices anyway."""
+        few = 0 < len(values) <= _FEW_KEYS
+        return self.state.key_locations(columns) if few and isinstance(self.state, LocatesKeys) else None
+
+    def _is_complete(self, told: KeyLocations, slices: Sequence[FileSlice], merged: dict[int, int]) -> bool:
+        """Whether the index of the table knows every row: it has as many keys as there are rows, so that none stands twice."""
+        if not told.groups <= {slice_.group for slice_ in slices}:
+            return False
+        left = told.entries - sum(merged.values())
+        for number, slice_ in enumerate(slices):
+            if left < 0 or (slice_.logs and number not in merged):
+                return False
+            left -= 0 if slice_.logs else self._count(slice_)
+        return left == 0
+
+    def _count(self, slice_: FileSlice) -> int:
+        """The rows of a slice without logs, by the footer of its file."""
+        if slice_.rows is not None:
+            return slice_.rows
+        reader = FileSliceReader(storage=self.storage, layout=self.state.layout, codec=self.state.codec)
+        return sum(batch.num_rows for batch in reader.project(()).open(slice_))
 
     def _stored(self) -> list[StoredIndex]:
         found = load_all(self.storage, RECORD)
@@ -146,8 +180,8 @@ class RecordIndex:
                 found = found.filter(pc.invert(pc.and_(pc.equal(found.column("slice"), number), gone)))
         return found
 
-    def _read(self, slice_: FileSlice, number: int, distinct: pa.Array) -> pa.Table:
-        """The rows of a slice that no index covers."""
+    def _read(self, slice_: FileSlice, number: int, distinct: pa.Array) -> tuple[pa.Table, int]:
+        """The rows of a slice that have one of the keys, and how many it has altogether."""
         reader = FileSliceReader(storage=self.storage, layout=self.state.layout, codec=self.state.codec)
         reader = reader.project(self.key)
         deleted = None if slice_.logs else reader.deleted(slice_)
@@ -162,7 +196,7 @@ class RecordIndex:
                 part = part.filter(pc.invert(gone))
             parts.append(part)
             start += batch.num_rows
-        return pa.concat_tables(parts)
+        return pa.concat_tables(parts), start
 
     def _key_columns(self, keys: pa.Table) -> list[pa.Array]:
         columns = []

@@ -18,6 +18,7 @@ from hudi import HudiReadOptions, HudiTable
 
 import tablespec
 from tablespec.errors import InstantNotFoundError, UnsupportedTableError
+from tablespec.expr.bind import bind
 from tablespec.model.file import FileGroupId, FileSlice
 
 FOLDER = os.environ.get("TABLESPEC_REAL_TABLES")
@@ -173,6 +174,16 @@ def test_the_metadata_table_changes_no_answer(unpacked, archive):
             assert as_pairs(table.scan(where).to_table().to_pylist()) == as_pairs(
                 bare.scan(where).to_table().to_pylist()
             )
+    state = table.format.latest()
+    if "partition_stats" in state.metadata.partitions:
+        # The statistics of partitions alone leave out what those of files do where no file has logs.
+        alone = attrs.evolve(
+            state.files, metadata=attrs.evolve(state.metadata, partitions=frozenset({"partition_stats"}))
+        )
+        clean = all(one.is_clean for one in state.listing.slices)
+        assert {one.slice for one in alone.judge(bind(f"{table.record_key[0]} > 'zzzz'", state.schema))} == {
+            one for one in state.listing.slices if not clean
+        }
     for value in ("gum", "birch", "zzz"):
         if "name" in table.schema.names:
             where = f"name = '{value}' OR name > 'n1' AND name < 'n2'"
@@ -189,15 +200,31 @@ def without_times(slice_: FileSlice) -> FileSlice:
 @pytest.mark.parametrize("archive", list(with_metadata_table()))
 def test_the_record_index_finds_the_groups_of_rows(unpacked, archive):
     table = tablespec.open_table(unpacked(archive))
-    if "record_index" not in table.format.latest().metadata.partitions or not table.format.latest().table.meta_fields:
-        assert table.format.locations(["k00"]) is None or "nometa" in archive.stem
+    state = table.format.latest()
+    if "record_index" not in state.metadata.partitions:
+        assert state.key_locations([pa.array(["k00"])]) is None
         return
     columns = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]
     rows = [tuple(row.values()) for row in table.scan(columns=columns).to_table().to_pylist()]
     once = {key for key, count in Counter(key for key, _, _ in rows).items() if count == 1}
     expected = {key: FileGroupId(part, file.split("_")[0]) for key, part, file in rows if key in once}
 
-    assert table.format.locations([*expected, "no such key"]) == expected
+    found = state.metadata.located([*expected, "no such key"])
+
+    assert (found.groups, found.entries) == (expected, len({key for key, _, _ in rows}))
+
+
+@pytest.mark.parametrize("archive", list(with_metadata_table()))
+def test_keys_are_tagged_as_they_are_without_the_metadata_table(unpacked, archive):
+    table = tablespec.open_table(unpacked(archive))
+    bare = tablespec.open_table(unpacked(archive), options=tablespec.OpenOptions(metadata_table=False))
+    keys = table.scan(columns=list(table.record_key)).to_table()
+
+    assert table.record_index.tag(keys).equals(bare.record_index.tag(keys))
+    for key in (keys.slice(number, 1) for number in range(min(4, keys.num_rows))):
+        assert table.record_index.tag(key).equals(bare.record_index.tag(key))
+    if "record_index" in table.format.latest().metadata.partitions:
+        assert table.format.latest().key_locations([keys.column(name) for name in table.record_key]) is not None
 
 
 def changes_in_json(rows: list[dict[str, object]], key: tuple[str, ...]) -> list[str]:

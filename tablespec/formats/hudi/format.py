@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 
@@ -25,7 +25,7 @@ from tablespec.formats.hudi.changes import GroupHistory, by_group, changes_of_al
 from tablespec.formats.hudi.commit_metadata import CleanMetadata, CommitMetadata, parse_clean, parse_commit
 from tablespec.formats.hudi.instant_time import number_at, whole_number
 from tablespec.formats.hudi.listing import data_files, lost_groups
-from tablespec.formats.hudi.metadata_table import RECORD_INDEX, load_metadata_table
+from tablespec.formats.hudi.metadata_table import load_metadata_table
 from tablespec.formats.hudi.properties import BACKUP, PROPERTIES, TableProperties, load_properties
 from tablespec.formats.hudi.schema import parse_avro_schema
 from tablespec.formats.hudi.schema_history import SchemaHistory, load_schema_history
@@ -40,7 +40,6 @@ from tablespec.formats.hudi.timeline import (
     visibility_of,
 )
 from tablespec.model.change import CommitChanges, FreshSlice
-from tablespec.model.file import FileGroupId
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
@@ -196,16 +195,6 @@ class HudiFormat:
         actions = [one for one in state.timeline.writes if begin < one.request <= state.instant.version]
         found = changes_of_all(history, actions, self._commit, state.files.may_match(predicate))
         return tuple(state.placed(changes) for changes in found)
-
-    def locations(self, keys: Iterable[str]) -> Mapping[str, FileGroupId] | None:
-        """The file groups of record keys by the record index of the metadata table; None where the table has none.
-
-        Keys are spelt as in `_hoodie_record_key`; those that the table does not hold are left out.
-        """
-        metadata = load_metadata_table(self.storage, *self._load())
-        if metadata is None or RECORD_INDEX not in metadata.partitions or not self.options.metadata_table:
-            return None
-        return metadata.locations(keys)
 
     def history(self, limit: int | None = None) -> Sequence[HistoryEntry]:
         """What each write of the active timeline did, newest first; replaced file groups count as removed files."""

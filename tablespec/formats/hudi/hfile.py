@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 
 import attrs
 
@@ -15,8 +17,11 @@ _PROTOBUF_MAGIC = b"PBUF"
 _HEADER = struct.Struct(">8siiqbii")
 _LENGTHS = struct.Struct(">ii")
 _SHORT = struct.Struct(">h")
+_INDEX_ENTRY = struct.Struct(">qi")
 _VARINT, _BYTES = 0, 2
-_FILE_INFO_OFFSET, _FIRST_DATA, _LAST_DATA, _CODEC = 1, 9, 10, 12
+_LONGEST_BYTE = 0x7F
+_FILE_INFO_OFFSET, _LOAD_ON_OPEN, _INDEX_COUNT, _ENTRY_COUNT, _INDEX_LEVELS = 1, 2, 5, 7, 8
+_FIRST_DATA, _LAST_DATA, _CODEC = 9, 10, 12
 _GZIP, _NONE = 1, 2
 # A block of a metadata table has at most a few megabytes; more than this is damage.
 _LARGEST_BLOCK = 1 << 28
@@ -24,7 +29,7 @@ _LARGEST_BLOCK = 1 << 28
 
 @attrs.frozen(eq=False)
 class Entries:
-    """All pairs of a file: the keys, and where in `data` the value of each begins and ends."""
+    """Pairs of a file: the keys, and where in `data` the value of each begins and ends."""
 
     keys: tuple[bytes, ...]
     data: bytes
@@ -32,42 +37,111 @@ class Entries:
     ends: tuple[int, ...]
 
 
+@attrs.frozen(eq=False)
+class HFile:
+    """A file whose end has been read; `read` gives bytes of it by offset and length.
+
+    Everything raises ValueError for bytes that are no sound HFile.
+    """
+
+    read: Callable[[int, int], bytes]
+    size: int
+    _trailer: dict[int, int]
+
+    @classmethod
+    def open(cls, read: Callable[[int, int], bytes], size: int) -> HFile:
+        """The file of that size."""
+        if size < _TRAILER_BYTES:
+            raise ValueError("it has no HFile trailer")
+        with _soundly():
+            return cls(read, size, _trailer(read(size - _TRAILER_BYTES, _TRAILER_BYTES)))
+
+    @classmethod
+    def of(cls, body: bytes) -> HFile:
+        """The file whose bytes are at hand."""
+        return cls.open(lambda offset, length: body[offset : offset + length], len(body))
+
+    @property
+    def count(self) -> int:
+        """The number of its pairs."""
+        return self._trailer.get(_ENTRY_COUNT, 0)
+
+    def schema(self) -> str:
+        """The Avro schema of the values, as the file itself tells; empty where it does not."""
+        with _soundly():
+            payload = self._block(self._trailer.get(_FILE_INFO_OFFSET, 0))
+            return _file_info(payload).get(b"schema", b"").decode()
+
+    def entries(self, wanted: Collection[str] | None = None) -> Entries:
+        """The pairs in the order of their keys: all, or those of the blocks that may hold one of the wanted keys."""
+        with _soundly():
+            index = None if wanted is None else self._index()
+            # Writers order keys as Java does, which is the order of bytes only where one of the two is plain.
+            if wanted is None or index is None or not all(map(str.isascii, wanted)):
+                return _entries(_data_blocks(self.read(0, self.size), self._trailer))
+            numbers = {bisect_right(index, key.encode(), key=lambda one: one[0]) - 1 for key in wanted}
+            chosen = [index[number] for number in sorted(numbers) if number >= 0]
+            codec = self._trailer.get(_CODEC, _NONE)
+            return _entries(_block_at(self._piece(offset, length), 0, codec)[1] for _, offset, length in chosen)
+
+    def _index(self) -> list[tuple[bytes, int, int]] | None:
+        """For each data block a key that none before it reaches, its offset and its length; None where the index has another form."""
+        if self._trailer.get(_INDEX_LEVELS, 1) != 1:
+            return None
+        payload = self._block(self._trailer.get(_LOAD_ON_OPEN, 0))
+        found, place = [], 0
+        for _ in range(self._trailer.get(_INDEX_COUNT, 0)):
+            offset, length = _INDEX_ENTRY.unpack_from(payload, place)
+            # Keys are shorter than the lengths that take more than a byte, or else the whole file is read.
+            size, place = payload[place + _INDEX_ENTRY.size], place + _INDEX_ENTRY.size + 1
+            (row_length,) = _SHORT.unpack_from(payload, place)
+            if size > _LONGEST_BYTE or not 0 <= row_length <= size - _SHORT.size:
+                return None
+            found.append((payload[place + _SHORT.size : place + _SHORT.size + row_length], offset, length))
+            place += size
+        return found
+
+    def _block(self, offset: int) -> bytes:
+        """A block of the part that is read when a file is opened."""
+        body = self._piece(offset, self.size - _TRAILER_BYTES - offset)
+        return _block_at(body, 0, self._trailer.get(_CODEC, _NONE))[1]
+
+    def _piece(self, offset: int, length: int) -> bytes:
+        if not 0 <= offset <= offset + length <= self.size:
+            raise ValueError("a block lies outside of the file")
+        return self.read(offset, length)
+
+
 def read_hfile(body: bytes) -> Entries:
-    """The pairs of a file in the order of their keys; raises ValueError for bytes that are no sound HFile."""
-    try:
-        return _entries(body, _trailer(body))
-    except (struct.error, IndexError, zlib.error, OverflowError) as error:
-        raise ValueError(f"it is no sound HFile ({error})") from error
+    """All pairs of a file."""
+    return HFile.of(body).entries()
 
 
-def file_schema(body: bytes) -> str:
-    """The Avro schema of the values, as the file itself tells; empty where it does not."""
+@contextmanager
+def _soundly() -> Iterator[None]:
     try:
-        trailer = _trailer(body)
-        payload = _block(body, trailer.get(_FILE_INFO_OFFSET, 0), trailer.get(_CODEC, _NONE))[1]
-        return _file_info(payload).get(b"schema", b"").decode()
+        yield
     except (struct.error, IndexError, zlib.error, OverflowError, UnicodeDecodeError) as error:
         raise ValueError(f"it is no sound HFile ({error})") from error
 
 
 def _trailer(body: bytes) -> dict[int, int]:
-    start = len(body) - _TRAILER_BYTES
-    if start < 0 or body[start : start + len(_TRAILER_MAGIC)] != _TRAILER_MAGIC:
+    if not body.startswith(_TRAILER_MAGIC):
         raise ValueError("it has no HFile trailer")
-    length, offset = _varint(body, start + len(_TRAILER_MAGIC))
+    length, offset = _varint(body, len(_TRAILER_MAGIC))
     found = {number: value for number, value in _fields(body[offset : offset + length]) if isinstance(value, int)}
     if found.get(_CODEC, _NONE) not in (_GZIP, _NONE):
         raise ValueError(f"its compression {found[_CODEC]} is not known")
     return found
 
 
-def _entries(body: bytes, trailer: dict[int, int]) -> Entries:
+def _entries(blocks: Iterable[bytes]) -> Entries:
     keys: list[bytes] = []
     starts: list[int] = []
     ends: list[int] = []
     pieces: list[bytes] = []
     before = 0
-    for payload in _data_blocks(body, trailer):
+    for payload in blocks:
         offset = 0
         while offset < len(payload):
             key_length, value_length = _LENGTHS.unpack_from(payload, offset)
@@ -100,11 +174,6 @@ def _data_blocks(body: bytes, trailer: dict[int, int]) -> Iterator[bytes]:
         if magic == _DATA_MAGIC:
             yield payload
         offset = following
-
-
-def _block(body: bytes, offset: int, codec: int) -> tuple[bytes, bytes]:
-    magic, payload, _ = _block_at(body, offset, codec)
-    return magic, payload
 
 
 def _block_at(body: bytes, offset: int, codec: int) -> tuple[bytes, bytes, int]:

@@ -72,6 +72,11 @@ def key_generator_of(properties: TableProperties) -> KeyGenerator:
     )
 
 
+def knows_record_keys(properties: TableProperties) -> bool:
+    """Whether it is known how the key generator of a table spells record keys."""
+    return _generator_type(properties.key_generator) in _TYPE_OF_CLASS.values()
+
+
 def shown_schema(schema: Schema, generator: KeyGenerator) -> Schema:
     """The schema as Hudi on Spark shows it: partition columns are nullable, those of formatted times are strings."""
     names = {field.name for field in generator.fields}

@@ -16,8 +16,9 @@ def counting(blocks: Iterable[LogBlock], sees: Callable[[int], bool]) -> list[Lo
     by_instant: dict[int, list[LogBlock]] = {}
     for block in blocks:
         if block.type is BlockType.COMMAND:
-            if block.is_rollback and block.target is not None:
-                by_instant.pop(block.target, None)
+            if not block.is_rollback or block.target is None or len(block.content):
+                raise ValueError("a command block holds no command that is known")
+            by_instant.pop(block.target, None)
             continue
         instant = block.instant
         if instant is None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import repeat
 
 import attrs
 import pyarrow as pa
 
 from tablespec.errors import CorruptFileError
 from tablespec.formats.hudi.avro_columns import decode_records
-from tablespec.formats.hudi.hfile import Entries, file_schema, read_hfile
+from tablespec.formats.hudi.hfile import Entries, HFile, read_hfile
 from tablespec.formats.hudi.instant_time import DIGITS
 from tablespec.formats.hudi.listing import group_files, slices_at
 from tablespec.formats.hudi.log_file import BlockType, LogBlock, blocks_of
@@ -21,12 +24,15 @@ from tablespec.formats.hudi.timeline import ActiveTimeline, Visibility, parse_ti
 from tablespec.model.file import FileGroupId, FileSlice
 from tablespec.storage.store import FileInfo, Storage
 
-FILES, RECORD_INDEX, COLUMN_STATS = "files", "record_index", "column_stats"
+FILES, RECORD_INDEX, COLUMN_STATS, PARTITION_STATS = "files", "record_index", "column_stats", "partition_stats"
 _FOLDER = ".hoodie/metadata"
 _ALL_PARTITIONS = "__all_partitions__"
 _UNPARTITIONED = "."
 _HALF = 1 << 64
 _AS_TEXT = 1
+_LOCATION = "recordIndexMetadata"
+# Where each partition of the table has shards of its own, they are named otherwise.
+_SHARD = "record-index-{:04}-0"
 
 
 @attrs.frozen(eq=False)
@@ -38,8 +44,16 @@ class _Source:
 
 
 @attrs.frozen(eq=False)
+class LocatedKeys:
+    """The file groups of those record keys that the index knows, and how many keys it knows altogether."""
+
+    groups: dict[str, FileGroupId]
+    entries: int
+
+
+@attrs.frozen(eq=False)
 class ColumnStat:
-    """What the index knows of a column of a file; bounds are None where it knows none."""
+    """What the index knows of a column of a file, or of a partition; bounds are None where it knows none."""
 
     file: str
     column: str
@@ -77,43 +91,70 @@ class MetadataTable:
         listed = [FileInfo(f"{prefix}{name}", size, 0) for prefix, names in prefixed for name, size in names.items()]
         return sorted(listed, key=lambda file: file.path)
 
-    def locations(self, keys: Iterable[str]) -> dict[str, FileGroupId]:
-        """The file groups that hold these record keys; keys that the table does not hold are left out.
+    def located(self, keys: Iterable[str]) -> LocatedKeys | None:
+        """The file groups that hold these record keys; None where the index is laid out in another way.
 
-        Of rows that share a key only the last one is known, so that this finds where to write and not what to leave unread.
+        Of rows that share a key only the last one is known.
         """
         groups = self._slices(RECORD_INDEX)
-        shards: dict[int, set[str]] = {}
+        if not groups or [slice_.group.id for slice_ in groups] != [_SHARD.format(n) for n in range(len(groups))]:
+            return None
+        shards: dict[int, set[str]] = {number: set() for number in range(len(groups))}
         for key in keys:
-            shards.setdefault(abs(_java_hash(key)) % len(groups), set()).add(key)
-        found: dict[str, FileGroupId] = {}
-        for number, wanted in shards.items():
-            for source in self._of_slice(groups[number], "recordIndexMetadata", wanted.__contains__):
-                for position, key in enumerate(source.keys):
-                    found.pop(key, None)
-                    if source.values is not None and (entry := source.values[position].as_py()) is not None:
-                        found[key] = _location(entry)
-        return found
+            shards[abs(_java_hash(key)) % len(groups)].add(key)
+        found = [self._located(groups[number], wanted) for number, wanted in shards.items()]
+        return LocatedKeys(
+            {key: group for one in found for key, group in one.groups.items()}, sum(one.entries for one in found)
+        )
+
+    def _located(self, shard: FileSlice, wanted: set[str]) -> LocatedKeys:
+        """The wanted keys of a shard; what its logs say of any key is looked at, since it may be new or gone."""
+        logged: dict[str, FileGroupId | None] = {}
+        for source in self._logged(shard, _LOCATION):
+            entries = repeat(None) if source.values is None else source.values.to_pylist()
+            logged |= {key: None if entry is None else _location(entry) for key, entry in zip(source.keys, entries)}
+        stored: dict[str, FileGroupId] = {}
+        entries = 0
+        for base, source in self._stored(shard, _LOCATION, wanted | set(logged)):
+            assert source.values is not None
+            stored = {key: _location(entry) for key, entry in zip(source.keys, source.values.to_pylist()) if entry}
+            entries = base.count
+        entries += sum((group is not None) - (key in stored) for key, group in logged.items())
+        known = {key: group for key, group in (stored | logged).items() if key in wanted and group is not None}
+        return LocatedKeys(known, entries)
 
     def column_stats(self, columns: frozenset[str]) -> list[ColumnStat]:
         """What is known of these columns, file by file."""
-        found: dict[str, ColumnStat | None] = {}
-        for source in self._sources(COLUMN_STATS, "ColumnStatsMetadata"):
-            if source.values is None:
-                found |= dict.fromkeys(source.keys)
-                continue
-            for key, entry in zip(source.keys, source.values.to_pylist()):
-                if entry is not None and entry["columnName"] in columns:
-                    found[key] = None if entry["isDeleted"] else _column_stat(entry)
-        return [stat for stat in found.values() if stat is not None]
+        return [stats[-1] for stats in self._stats(COLUMN_STATS, columns)]
+
+    def partition_stats(self, columns: frozenset[str]) -> list[ColumnStat]:
+        """What is known of these columns, partition by partition: the bounds of all records, which are never too narrow.
+
+        A record may be about all files of its partition or only about those that one write made.
+        """
+        return [_spanning(stats) for stats in self._stats(PARTITION_STATS, columns)]
+
+    def _stats(self, partition: str, columns: frozenset[str]) -> Iterable[list[ColumnStat]]:
+        """The records of every key that is there, oldest first."""
+        found: dict[str, list[ColumnStat]] = {}
+        for source in self._sources(partition, "ColumnStatsMetadata"):
+            entries = repeat(None) if source.values is None else source.values.to_pylist()
+            for key, entry in zip(source.keys, entries):
+                if entry is None or entry["isDeleted"]:
+                    found.pop(key, None)
+                elif entry["columnName"] in columns:
+                    found.setdefault(key, []).append(_column_stat(entry))
+        return found.values()
 
     def size_of(self, partition: str) -> int:
         """The bytes of the current files of a partition of the index."""
         return sum(slice_.size for slice_ in self._slices(partition))
 
     def _sources(self, partition: str, column: str) -> Iterator[_Source]:
+        """All records of a partition, those of a slice oldest first."""
         for slice_ in self._slices(partition):
-            yield from self._of_slice(slice_, column, None)
+            yield from (source for _, source in self._stored(slice_, column, None))
+            yield from self._logged(slice_, column)
 
     def _slices(self, partition: str) -> list[FileSlice]:
         """The current slices of a partition, in the order of their file groups."""
@@ -121,23 +162,36 @@ class MetadataTable:
         found = slices_at(group_files(files), self.visibility, frozenset())
         return sorted(found, key=lambda slice_: slice_.group.id)
 
-    def _of_slice(self, slice_: FileSlice, column: str, wanted: Callable[[str], bool] | None) -> Iterator[_Source]:
-        """The records of a slice, oldest first."""
-        path = ""
-        try:
-            if slice_.base is not None:
-                path = slice_.base.path
-                body = self.storage.read(path)
-                yield _source(read_hfile(body), file_schema(body), column, wanted)
-            blocks = []
-            for log in slice_.logs:
-                path = log.path
-                found = list(blocks_of(self.storage.read(path)))
+    def _stored(self, slice_: FileSlice, column: str, wanted: set[str] | None) -> Iterator[tuple[HFile, _Source]]:
+        """The base file of a slice, where it has one, with the wanted records."""
+        if slice_.base is None:
+            return
+        path = slice_.base.path
+        with self._sound(path):
+            if wanted is None:
+                file = HFile.of(self.storage.read(path))
+            else:
+                file = HFile.open(partial(self.storage.read_range, path), slice_.base.size)
+            source = _source(file.entries(wanted), file.schema(), column, wanted)
+        yield file, source
+
+    def _logged(self, slice_: FileSlice, column: str) -> Iterator[_Source]:
+        """The records of the logs of a slice, oldest first."""
+        blocks: list[LogBlock] = []
+        for log in slice_.logs:
+            with self._sound(log.path):
+                found = list(blocks_of(self.storage.read(log.path)))
                 if not all(isinstance(block, LogBlock) for block in found):
                     raise ValueError("it holds bytes that make no whole block")
                 blocks += [block for block in found if isinstance(block, LogBlock)]
-            for block in counting(blocks, self.visibility.sees):
-                yield _of_block(block, column, wanted)
+        with self._sound(slice_.logs[-1].path if slice_.logs else ""):
+            sources = [_of_block(block, column) for block in counting(blocks, self.visibility.sees)]
+        yield from sources
+
+    @contextmanager
+    def _sound(self, path: str) -> Iterator[None]:
+        try:
+            yield
         except (ValueError, FileNotFoundError) as error:
             raise CorruptFileError(self.storage.url, path, str(error)) from error
 
@@ -178,18 +232,18 @@ def _is_up_to_date(timeline: ActiveTimeline, active: ActiveTimeline) -> bool:
     return newest.completion is not None and any(completion >= newest.completion for completion in made)
 
 
-def _of_block(block: LogBlock, column: str, wanted: Callable[[str], bool] | None) -> _Source:
+def _of_block(block: LogBlock, column: str) -> _Source:
     if block.type is BlockType.DELETE:
         return _Source(tuple(deleted_keys(block)), None)
     if block.type is not BlockType.HFILE:
         raise ValueError(f"it holds a block of type {block.type.name}")
-    return _source(read_hfile(bytes(block.content)), block.schema, column, wanted)
+    return _source(read_hfile(bytes(block.content)), block.schema, column, None)
 
 
-def _source(entries: Entries, schema: str, column: str, wanted: Callable[[str], bool] | None) -> _Source:
+def _source(entries: Entries, schema: str, column: str, wanted: set[str] | None) -> _Source:
     """The wanted records, with the one member of their value that the partition is about."""
     keys = [key.decode() for key in entries.keys]
-    chosen = [number for number, key in enumerate(keys) if wanted is None or wanted(key)]
+    chosen = [number for number, key in enumerate(keys) if wanted is None or key in wanted]
     starts, ends = (
         pa.array([bounds[number] for number in chosen], pa.int64()) for bounds in (entries.starts, entries.ends)
     )
@@ -221,6 +275,18 @@ def _column_stat(entry: dict[str, object]) -> ColumnStat:
         nulls if isinstance(nulls, int) else None,
         rows if isinstance(rows, int) else None,
     )
+
+
+def _spanning(stats: list[ColumnStat]) -> ColumnStat:
+    """The bounds around those of several records; without any where one of them does not tell its own."""
+    # Where all values are null there are no bounds, or ones that mean nothing.
+    told = [stat for stat in stats if stat.nulls is None or stat.nulls != stat.rows]
+    sides = [(stat.low, stat.high) for stat in told]
+    types = {type(value) for side in sides for value in side}
+    last = attrs.evolve(stats[-1], nulls=None, rows=None, low=None, high=None)
+    if types not in ({int}, {str}):
+        return last
+    return attrs.evolve(last, low=min(low for low, _ in sides), high=max(high for _, high in sides))
 
 
 def _unwrapped(wrapped: object) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
@@ -9,18 +10,19 @@ import pyarrow as pa
 
 from tablespec.arrow.schema import arrow_type
 from tablespec.arrow.verdict import ColumnBounds, verdicts
-from tablespec.errors import CorruptLogError, UnsupportedTableError
+from tablespec.errors import CorruptFileError, CorruptLogError, TableSpecWarning, UnsupportedTableError
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.verdict import Verdict
-from tablespec.formats.base import JudgedSlice, ReadLayout, Survey
+from tablespec.formats.base import JudgedSlice, KeyLocations, ReadLayout, Survey
 from tablespec.formats.hudi.codec import HudiCodec
 from tablespec.formats.hudi.instant_time import instant_texts
 from tablespec.formats.hudi.key_generator import key_generator_of, shown_schema
 from tablespec.formats.hudi.listing import GroupFile, Listing, data_files, group_files, slices_at, with_partition_values
-from tablespec.formats.hudi.metadata_table import MetadataTable
+from tablespec.formats.hudi.metadata_table import RECORD_INDEX, MetadataTable
 from tablespec.formats.hudi.names import BaseFileName, is_native_log
 from tablespec.formats.hudi.properties import TableProperties
 from tablespec.formats.hudi.pruning import without_match
+from tablespec.formats.hudi.record_key import spelt_keys
 from tablespec.formats.hudi.schema import COMMIT_TIME_COLUMN, META_SCHEMA
 from tablespec.formats.hudi.schema_history import SchemaHistory
 from tablespec.formats.hudi.timeline import ActiveTimeline, Visibility
@@ -38,6 +40,7 @@ class HudiFiles:
     listing: Listing
     schema: Schema
     metadata: MetadataTable | None = None
+    newest: bool = True
 
     def survey(self) -> Survey:
         """What all of them are."""
@@ -53,7 +56,7 @@ class HudiFiles:
         unsure = [one.slice for one in judged if one.verdict is Verdict.MAYBE]
         never = frozenset[FileSlice]()
         if self.metadata is not None:
-            never = without_match(self.metadata, unsure, self.schema, predicate)
+            never = without_match(self.metadata, unsure, self.schema, predicate, newest=self.newest)
         return tuple(one for one in judged if one.verdict is not Verdict.NEVER and one.slice not in never)
 
     def may_match(self, predicate: Predicate) -> Callable[[FileGroupId], bool]:
@@ -136,6 +139,21 @@ class HudiState:
         """The columns that identify a record; empty when Hudi makes the keys."""
         return self.table.record_key
 
+    def key_locations(self, keys: Sequence[pa.Array]) -> KeyLocations | None:
+        """Where keys lie by the record index of the metadata table, which is about the newest state alone."""
+        metadata = None if self.schema_history.versions or not self._is_newest else self.metadata
+        if metadata is None or RECORD_INDEX not in metadata.partitions:
+            return None
+        spelt = spelt_keys(self.table, self.schema, keys)
+        try:
+            found = None if spelt is None else metadata.located(spelt)
+        except CorruptFileError as error:
+            warnings.warn(
+                f"the record index of the metadata table is not used: {error}", TableSpecWarning, stacklevel=2
+            )
+            return None
+        return None if found is None else KeyLocations(frozenset(found.groups.values()), found.entries)
+
     @property
     def properties(self) -> Mapping[str, str]:
         """The entries of hoodie.properties."""
@@ -149,7 +167,13 @@ class HudiState:
     @property
     def files(self) -> HudiFiles:
         """The current slices."""
-        return HudiFiles(self.listing, self.schema, None if self.schema_history.versions else self.metadata)
+        metadata = None if self.schema_history.versions else self.metadata
+        return HudiFiles(self.listing, self.schema, metadata, self._is_newest)
+
+    @property
+    def _is_newest(self) -> bool:
+        newest = [action.instant for action in self.timeline.writes[-1:]]
+        return self.window is None and [self.instant] == newest
 
     @property
     def layout(self) -> ReadLayout:

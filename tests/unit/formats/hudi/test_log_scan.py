@@ -2,7 +2,7 @@ import pytest
 
 from tablespec.formats.hudi.log_file import LogBlock, blocks_of
 from tablespec.formats.hudi.log_scan import counting
-from tests.unit.formats.hudi.log_writing import AVRO, DELETE, block, rollback_block
+from tests.unit.formats.hudi.log_writing import AVRO, COMMAND, DELETE, block, rollback_block
 
 
 def data(instant: int, content: str = "", compacted: str = "", kind: int = AVRO) -> bytes:
@@ -25,6 +25,16 @@ def test_blocks_of_writes_that_are_not_seen_do_not_count():
 
 def test_a_rollback_takes_back_the_blocks_of_its_target_before_it():
     assert scanned(data(1), data(2), data(2, "more"), rollback_block("9", "2"), data(3)) == ["1", "3"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [block(COMMAND, {0: "9", 1: "1", 3: "7"}), block(COMMAND, {0: "9", 3: "0"}), data(2, kind=COMMAND)],
+    ids=["unknown", "without a target", "with content"],
+)
+def test_a_command_that_is_not_known_is_refused(command):
+    with pytest.raises(ValueError, match="no command that is known"):
+        scanned(data(1), command)
 
 
 def test_a_rollback_counts_whenever_it_ran():

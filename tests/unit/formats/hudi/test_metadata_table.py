@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tablespec
 from tablespec import OpenOptions
 from tablespec.errors import TableSpecWarning
+from tablespec.expr.bind import bind
 from tablespec.formats.hudi.hfile import read_hfile
 from tablespec.formats.hudi.listing import data_files
+from tablespec.formats.hudi.metadata_table import ColumnStat, _spanning
+from tablespec.formats.hudi.pruning import without_match
 
 ARCHIVE = Path(__file__).parents[3] / "fixtures" / "hudi" / "mor_v9_metadata_table.zip"
 
@@ -50,6 +56,54 @@ def test_column_statistics_leave_out_base_files_that_cannot_match(folder):
     assert all(not one.slice.is_clean for one in table.scan("qty > 1000").slices)
 
 
+def test_statistics_of_partitions_leave_out_their_base_files(folder):
+    properties = folder / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace("column_stats,", ""))
+    state = tablespec.open_table(str(folder)).format.latest()
+    in_a, in_c = ([one for one in state.listing.slices if one.group.partition == part] for part in ("a", "c"))
+    clean = [one for one in (*in_a, *in_c) if one.is_clean]
+    beyond = bind("qty > 1000 OR name = 'never'", state.schema)
+    assert state.metadata.partitions == {"files", "partition_stats", "record_index"} and len(clean) == 2
+
+    assert without_match(state.metadata, clean, state.schema, beyond, newest=True) == frozenset(clean)
+    assert (
+        without_match(state.metadata, clean, state.schema, bind("qty >= 0", state.schema), newest=True) == frozenset()
+    )
+    # They are about the newest state, and a slice with logs keeps its partition.
+    assert without_match(state.metadata, clean, state.schema, beyond, newest=False) == frozenset()
+    assert without_match(state.metadata, in_a, state.schema, beyond, newest=True) == frozenset()
+
+
+def test_records_of_a_partition_span_what_all_of_them_say(folder):
+    metadata = tablespec.open_table(str(folder)).format.latest().metadata
+    rows = tablespec.open_table(str(folder)).scan().to_table().to_pylist()
+
+    found = {(stat.file, stat.column): stat for stat in metadata.partition_stats(frozenset({"id", "qty"}))}
+
+    for (partition, column), stat in found.items():
+        values = [row[column] for row in rows if row["part"] == partition and row[column] is not None]
+        assert all(stat.low <= value <= stat.high for value in values)
+    assert {partition for partition, _ in found} == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("records", "bounds"),
+    [
+        ([(1, 5, 0, 3), (3, 9, 1, 2)], (1, 9)),
+        ([(0, 0, 3, 3), (3, 9, 1, 2)], (3, 9)),
+        ([(None, None, 3, 3), ("a", "b", 0, 2)], ("a", "b")),
+        ([(None, None, 0, 3), (3, 9, 1, 2)], (None, None)),
+        ([("1", "5", 0, 3), (3, 9, 1, 2)], (None, None)),
+        ([(None, None, 3, 3)], (None, None)),
+    ],
+    ids=["wider", "zeros that stand for nulls", "all null", "unknown", "of two types", "none"],
+)
+def test_bounds_of_a_partition_are_never_too_narrow(records, bounds):
+    spanned = _spanning([ColumnStat("a", "x", low, high, nulls, rows) for low, high, nulls, rows in records])
+
+    assert (spanned.low, spanned.high) == bounds
+
+
 def test_a_damaged_index_is_left_aside_with_a_warning(folder):
     expected = sorted(map(str, tablespec.open_table(str(folder)).scan().to_table().to_pylist()))
     for file in (folder / ".hoodie" / "metadata" / "files").glob("*.hfile"):
@@ -77,11 +131,72 @@ def test_record_keys_are_located(folder):
     columns = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]
     rows = [tuple(row.values()) for row in table.scan(columns=columns).to_table().to_pylist()]
 
-    found = table.format.locations([*(key for key, _, _ in rows), "k04", "no such key"])
+    found = table.format.latest().metadata.located([*(key for key, _, _ in rows), "k04", "no such key"])
 
-    assert {key: (group.partition, group.id) for key, group in found.items()} == {
+    assert {key: (group.partition, group.id) for key, group in found.groups.items()} == {
         key: (part, file.split("_")[0]) for key, part, file in rows
     }
+    assert found.entries == len(rows)
+
+
+def tagged(folder: Path, *keys: str, **options: bool) -> list[dict[str, object]]:
+    """Where keys lie, by a table that is opened anew."""
+    table = tablespec.open_table(str(folder), options=OpenOptions(**options))
+    return table.record_index.tag(pa.table({"id": pa.array(keys, pa.string())})).to_pylist()
+
+
+def rewritten(folder: Path, path: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Change the rows of a base file where it lies."""
+    pq.write_table(change(pq.read_table(folder / path, partitioning=None)), folder / path)
+
+
+def clean_files(folder: Path) -> dict[str, list[str]]:
+    """The base files of slices without logs, with their keys."""
+    table = tablespec.open_table(str(folder))
+    paths = [one.slice.base.path for one in table.scan().slices if one.slice.is_clean]
+    return {path: pq.read_table(folder / path, partitioning=None).column("id").to_pylist() for path in paths}
+
+
+def test_keys_are_tagged_as_they_are_without_the_index(folder):
+    keys = [*tablespec.open_table(str(folder)).scan().to_table().column("id").to_pylist(), "no such key"]
+
+    for some in ([key] for key in keys):
+        assert tagged(folder, *some) == tagged(folder, *some, metadata_table=False)
+    assert tagged(folder, *keys, *keys) == tagged(folder, *keys, *keys, metadata_table=False)
+
+
+def test_files_that_do_not_hold_a_key_by_the_record_index_are_not_read(folder):
+    (path, (key, *_)), (other, _), *_ = clean_files(folder).items()
+    rewritten(folder, other, lambda rows: rows.set_column(rows.column_names.index("id"), "id", [[key] * len(rows)]))
+
+    assert [row["file"] for row in tagged(folder, key)] == [path]
+    assert sorted({row["file"] for row in tagged(folder, key, metadata_table=False)}) == sorted([path, other])
+
+
+def test_a_record_index_that_does_not_know_every_row_is_left_aside(folder):
+    (path, (key, *_)), (other, _), *_ = clean_files(folder).items()
+    twin = pq.read_table(folder / path, partitioning=None).slice(0, 1)
+    rewritten(folder, other, lambda rows: pa.concat_tables([rows, twin]))
+
+    assert sorted(row["file"] for row in tagged(folder, key)) == sorted([path, other])
+
+
+def test_a_record_index_that_cannot_be_read_is_left_aside_with_a_warning(folder):
+    (key, *_), *_ = clean_files(folder).values()
+    expected = tagged(folder, key)
+    for log in (folder / ".hoodie" / "metadata" / "record_index").glob(".record*.log*"):
+        log.write_bytes(log.read_bytes()[:-50])
+
+    with pytest.warns(TableSpecWarning, match="the record index of the metadata table is not used"):
+        assert tagged(folder, key) == expected
+
+
+def test_the_record_index_tells_nothing_of_older_states(folder):
+    table = tablespec.open_table(str(folder))
+    older = table.format.state_at(table.timeline.instants[0].version)
+
+    assert older.key_locations([pa.array(["k01"])]) is None
+    assert table.format.latest().key_locations([pa.array(["k01"])]) is not None
 
 
 @pytest.mark.parametrize("body", [b"", b"short", b"x" * 5000], ids=["empty", "short", "no trailer"])
