@@ -69,8 +69,8 @@ class DeletionVector:
 class FileSlice:
     """The files holding one state of a file group; `instant` is the version that made it, -1 where the log does not say.
 
-    Where `upto` is given, records of later instants in its log files do not count. `stored_names` are columns that have another name in
-    the base file than the table says, with that name.
+    Where `upto` is given, records of later instants in its log files do not count. `stored_names` are columns, and
+    members below them by their paths, that have another name in the base file than the table says, with that name.
     """
 
     group: FileGroupId

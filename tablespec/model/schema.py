@@ -160,17 +160,39 @@ class Schema:
         return Schema(tuple(self.field(name) for name in names))
 
     def stored_as(self, names: Mapping[str, str]) -> Schema:
-        """The same columns for files in which some have other names."""
-        if not names:
-            return self
-        found = (names.get(field.name) for field in self.fields)
-        return Schema(
-            tuple(attrs.evolve(field, physical_name=name) if name else field for field, name in zip(self.fields, found))
-        )
+        """The same columns for files in which some have other names; members are named by their paths, joined by dots.
+
+        Steps into arrays and maps are called `element`, `key` and `value`.
+        """
+        return Schema(_stored_as(self.fields, names, "")) if names else self
 
     def leaves(self) -> Iterator[tuple[tuple[str, ...], Field]]:
         """Every leaf outside of arrays and maps with the path of names to it, depth first."""
         return _leaves(self.fields, ())
+
+
+def _stored_as(fields: tuple[Field, ...], names: Mapping[str, str], prefix: str) -> tuple[Field, ...]:
+    return tuple(
+        attrs.evolve(
+            field,
+            physical_name=names.get(f"{prefix}{field.name}", field.physical_name),
+            type=_type_stored_as(field.type, names, f"{prefix}{field.name}."),
+        )
+        for field in fields
+    )
+
+
+def _type_stored_as(data_type: DataType, names: Mapping[str, str], prefix: str) -> DataType:
+    match data_type:
+        case StructType(fields):
+            return StructType(_stored_as(fields, names, prefix))
+        case ArrayType(element):
+            return attrs.evolve(data_type, element=_type_stored_as(element, names, f"{prefix}element."))
+        case MapType(key, value):
+            keys = _type_stored_as(key, names, f"{prefix}key.")
+            return attrs.evolve(data_type, key=keys, value=_type_stored_as(value, names, f"{prefix}value."))
+        case _:
+            return data_type
 
 
 def repeated_names(fields: tuple[Field, ...], prefix: str = "") -> tuple[str, ...]:

@@ -87,7 +87,8 @@ class HudiCodec:
                 try:
                     if not counts_records(block):
                         continue
-                    yield changes_of(block, columns)
+                    names = dict(self.schema_history.stored_names(self.upto, block.instant or 0))
+                    yield changes_of(block, columns.stored_as(names))
                 except (ValueError, KeyError, pa.ArrowException) as error:
                     raise CorruptFileError(storage.url, file.path, str(error)) from error
 

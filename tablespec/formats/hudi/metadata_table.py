@@ -281,12 +281,13 @@ def _spanning(stats: list[ColumnStat]) -> ColumnStat:
     """The bounds around those of several records; without any where one of them does not tell its own."""
     # Where all values are null there are no bounds, or ones that mean nothing.
     told = [stat for stat in stats if stat.nulls is None or stat.nulls != stat.rows]
-    sides = [(stat.low, stat.high) for stat in told]
-    types = {type(value) for side in sides for value in side}
-    last = attrs.evolve(stats[-1], nulls=None, rows=None, low=None, high=None)
-    if types not in ({int}, {str}):
-        return last
-    return attrs.evolve(last, low=min(low for low, _ in sides), high=max(high for _, high in sides))
+    values = [value for stat in told for value in (stat.low, stat.high)]
+    unknown = attrs.evolve(stats[-1], nulls=None, rows=None, low=None, high=None)
+    for kind in (int, str):
+        typed = [value for value in values if isinstance(value, kind)]
+        if typed and len(typed) == len(values):
+            return attrs.evolve(unknown, low=min(typed), high=max(typed))
+    return unknown
 
 
 def _unwrapped(wrapped: object) -> object:

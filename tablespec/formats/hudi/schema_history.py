@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -20,7 +20,10 @@ _ABSENT = "\0"
 
 @attrs.frozen
 class SchemaVersion:
-    """The columns from an instant on, as pairs of id and name."""
+    """The columns from an instant on and all members below them, as pairs of id and path, joined by dots.
+
+    Elements of arrays and the two sides of maps are steps of a path.
+    """
 
     since: int
     columns: tuple[tuple[int, str], ...]
@@ -33,12 +36,12 @@ class SchemaHistory:
     versions: tuple[SchemaVersion, ...] = ()
 
     def stored_names(self, upto: int, written: int) -> tuple[tuple[str, str], ...]:
-        """The columns as of a time that had another name in files written at another one, with that name."""
+        """The paths as of a time whose last step had another name in files written at another one, with that name."""
         if not self.versions:
             return ()
-        then = dict(self._at(written).columns)
-        pairs = ((name, then.get(number, _ABSENT)) for number, name in self._at(upto).columns)
-        return tuple((name, old) for name, old in pairs if name != old)
+        then = {number: _last(path) for number, path in self._at(written).columns}
+        pairs = ((path, then.get(number, _ABSENT)) for number, path in self._at(upto).columns)
+        return tuple((path, old) for path, old in pairs if _last(path) != old)
 
     def _at(self, instant: int) -> SchemaVersion:
         known = [version for version in self.versions if version.since <= instant]
@@ -60,8 +63,29 @@ def load_schema_history(storage: Storage) -> SchemaHistory:
 
 
 def _version(described: Mapping[str, object]) -> SchemaVersion:
+    return SchemaVersion(instant_number(str(described["version_id"])), tuple(_members(described, "")))
+
+
+def _members(described: object, prefix: str) -> Iterator[tuple[int, str]]:
+    """The ids and paths of everything below a type that has an id and a name of its own."""
+    if isinstance(described, str):
+        return
+    if not isinstance(described, dict):
+        raise ValueError(f"a type that is {described!r}")
+    for step in ("element", "key", "value"):
+        if step in described:
+            yield from _members(described[step], f"{prefix}{step}.")
+    if "element" in described or "value" in described:
+        return
     fields = described["fields"]
     if not isinstance(fields, list):
         raise ValueError("a schema without fields")
-    columns = tuple((int(field["id"]), str(field["name"])) for field in fields)
-    return SchemaVersion(instant_number(str(described["version_id"])), columns)
+    for field in fields:
+        path = f"{prefix}{field['name']}"
+        yield int(field["id"]), path
+        yield from _members(field.get("type", ""), f"{path}.")
+
+
+def _last(path: str) -> str:
+    # Names in Avro schemas have no dots.
+    return path.rpartition(".")[2]
