@@ -21,7 +21,7 @@ from tablespec.maintain.compact import Compacting, compact
 from tablespec.maintain.restore import RestoreResult, restore
 from tablespec.maintain.rewrite import RewriteResult, maintainable
 from tablespec.maintain.skip import Skip, skips_of
-from tablespec.maintain.vacuum import Removed, Removing, expire_log, vacuum
+from tablespec.maintain.vacuum import Removed, Removing, expire_log, vacuum, vacuum_indexes
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import ReadingMode, ReadOptimized, Snapshot
 from tablespec.model.schema import Schema
@@ -359,6 +359,12 @@ class Table:
     ) -> Removed:
         """Remove files that no state of the last `retention` needs, a week or what the table asks for by default."""
         return vacuum(self._allowed(Privilege.DELETE), retention, runner=runner, **options)
+
+    def vacuum_indexes(
+        self, retention: timedelta | None = None, *, runner: Runner = Threads(), **options: Unpack[Removing]
+    ) -> Removed:
+        """Remove what indexes hold about base files that are gone, on tables too that others write; `vacuum` does so as well."""
+        return vacuum_indexes(self._allowed(Privilege.UPDATE), retention, runner=runner, **options)
 
     def expire_log(self, retention: timedelta | None = None, **options: Unpack[Removing]) -> Removed:
         """Remove entries of the log that are older than the retention and that a checkpoint stands in for."""

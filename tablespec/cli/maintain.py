@@ -117,9 +117,9 @@ def vacuum(
     target = table_at(table, storage_option)
     with progress("removing files") as bar:
         removed = target.vacuum(
-            _time(retention), dry_run=dry_run, allow_short_retention=allow_short_retention, runner=Watched(bar)
+            time_of(retention), dry_run=dry_run, allow_short_retention=allow_short_retention, runner=Watched(bar)
         )
-    _write_removed(target.url, removed, dry_run=dry_run, as_json=as_json)
+    write_removed(target.url, removed, dry_run=dry_run, as_json=as_json)
 
 
 def expire_log(
@@ -137,8 +137,8 @@ def expire_log(
     """
     target = table_at(table, storage_option)
     with progress("removing entries of the log"):
-        removed = target.expire_log(_time(retention), dry_run=dry_run, allow_short_retention=allow_short_retention)
-    _write_removed(target.url, removed, dry_run=dry_run, as_json=as_json)
+        removed = target.expire_log(time_of(retention), dry_run=dry_run, allow_short_retention=allow_short_retention)
+    write_removed(target.url, removed, dry_run=dry_run, as_json=as_json)
 
 
 def restore(
@@ -187,7 +187,7 @@ def _write_rewrite(url: str, result: RewriteResult, *, as_json: bool) -> None:
     write_facts(document if as_json else {**shown, **_shown(document), **unread}, as_json=as_json)
 
 
-def _write_removed(url: str, removed: Removed, *, dry_run: bool, as_json: bool) -> None:
+def write_removed(url: str, removed: Removed, *, dry_run: bool, as_json: bool) -> None:
     paths: list[str] = list(removed.paths)
     document: Document = {
         "url": url,
@@ -224,7 +224,7 @@ def _skip(skip: Skip) -> Document:
     }
 
 
-def _time(text: str | None) -> timedelta | None:
+def time_of(text: str | None) -> timedelta | None:
     if text is None:
         return None
     written = re.fullmatch(r"(\d+(?:\.\d+)?)([dhms])", text.strip())

@@ -77,6 +77,31 @@ def vacuum(
     return Removed(tuple(file.path for file in going), sum(file.size for file in going))
 
 
+def vacuum_indexes(
+    format_: TableFormat,
+    retention: timedelta | None = None,
+    *,
+    dry_run: bool = False,
+    allow_short_retention: bool = False,
+    runner: Runner = Threads(),
+) -> Removed:
+    """Remove the files of indexes that are about base files which are gone, and that are older than `retention`, a week by default.
+
+    It needs nothing but the files, so that it serves tables that others write and clean up. A reader who still knows such a part of an
+    index reads rows instead.
+    """
+    storage = format_.storage
+    wanted = _retention(storage.url, retention, LEAST_RETENTION, allowed=allow_short_retention)
+    before = time.time_ns() // 1_000_000 - wanted // timedelta(milliseconds=1)
+    files = outside_of_tables(list(storage.list()))
+    indexes = [file for file in files if is_of_index(file.path)]
+    there = frozenset(file.path for file in files)
+    going = plan(indexes, needed_files(storage, there) if indexes else there, before)
+    if not dry_run:
+        remove(storage, going, runner)
+    return Removed(tuple(file.path for file in going), sum(file.size for file in going))
+
+
 def expire_log(
     format_: TableFormat,
     retention: timedelta | None = None,
