@@ -57,7 +57,7 @@ from tablespec.read.changes import ChangeScan
 from tablespec.read.file_index import At, Filters
 from tablespec.read.incremental import IncrementalScan
 from tablespec.read.scan import Scan
-from tablespec.sql.query import changed_table
+from tablespec.sql.query import changed_table, names_in
 from tablespec.sql.run import Queries, Tables, run_statement
 from tablespec.storage.store import Storage
 from tablespec.table import Table
@@ -174,6 +174,7 @@ __all__ = [
     "columns_of",
     "create_table",
     "match",
+    "names_in",
     "open_table",
     "sql",
     "when_matched_delete",

@@ -161,6 +161,13 @@ class Catalogs:
         """Whether a name, in parts, begins with that of a catalog."""
         return name is not None and len(name) > 1 and name[0] in dict(self.named)
 
+    def find(self, name: tuple[str, ...]) -> Table | None:
+        """The table that the first three parts of a name stand for, asking for SELECT; None where there is no such table."""
+        if len(name) < 3 or not self.has(name):
+            return None
+        catalog, table = dict(self.named)[name[0]], ".".join(name[1:3])
+        return catalog.load(table) if catalog.exists(table) else None
+
     def with_catalog(self, name: str, catalog: Catalog) -> Catalogs:
         """These and one more, which takes the place of one of the same name."""
         if not _IDENTIFIER.fullmatch(name):

@@ -6,7 +6,6 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from pathlib import PurePath
 
 import attrs
 import polars as pl
@@ -82,7 +81,7 @@ def _local_files(asked: Scan) -> dict[str, FileSlice]:
 
 def _tells_partition(path: str, values: Mapping[str, object]) -> bool:
     """Whether the directories of a file say its partition values, and nothing else that looks like some."""
-    parts = PurePath(path).parts
+    parts = path.split("/")
     directories = [part for part in parts if "=" in part]
     said = [f"{name}={_NO_VALUE if value is None else value}" for name, value in values.items()]
     plain = all(_PLAIN.fullmatch(part) for pair in values.items() for part in map(str, pair))

@@ -9,7 +9,8 @@ import attrs
 import polars as pl
 
 import tablespec
-from tablespec import ArrowStream, Catalog, Catalogs, ChangeResult, changed_table
+from tablespec import ArrowStream, Catalog, Catalogs, ChangeResult, changed_table, names_in
+from tablespec_polars.scan import scan
 from tablespec_polars.write import Streamed
 
 _ATTACHED: WeakKeyDictionary[pl.SQLContext[pl.LazyFrame], Catalogs] = WeakKeyDictionary()
@@ -25,15 +26,27 @@ def sql(
 ) -> ChangeResult | pl.LazyFrame:
     """Run a DELETE, UPDATE, INSERT or MERGE on a table of an attached catalog, and every other statement by Polars.
 
-    The query that INSERT or MERGE takes its rows from may be any that Polars knows. `data_columns` lets INSERT INTO ... REPLACE
-    WHERE look at other columns than those of the partitions.
+    Tables of attached catalogs can be named in both, beside those of the context. `data_columns` lets INSERT INTO ... REPLACE WHERE
+    look at other columns than those of the partitions.
     """
     catalogs = _ATTACHED.get(context, Catalogs())
     if not catalogs.has(changed_table(statement)):
-        return context.execute(statement)
+        return _asked(context, catalogs, statement)
     return tablespec.sql(
-        statement, catalogs, data_columns=data_columns, queries=lambda text: _Answer(context.execute(text))
+        statement, catalogs, data_columns=data_columns, queries=lambda text: _Answer(_asked(context, catalogs, text))
     )
+
+
+def _asked(context: pl.SQLContext[pl.LazyFrame], catalogs: Catalogs, query: str) -> pl.LazyFrame:
+    """What Polars makes of a statement that may name tables of catalogs, which the context knows only meanwhile."""
+    own = context.tables()
+    tables = {".".join(name[:3]): catalogs.find(name) for name in names_in(query)} if catalogs.named else {}
+    frames = {name: scan(table) for name, table in tables.items() if table is not None and name not in own}
+    context.register_many(frames)
+    try:
+        return context.execute(query)
+    finally:
+        context.unregister(list(frames))
 
 
 @attrs.frozen(eq=False)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tablespec.arrow.schema import arrow_schema
 from tablespec.expr.nodes import TRUE, Predicate, all_of
 from tablespec.expr.verdict import Verdict
-from tablespec.formats.base import JudgedSlice, Survey, TableState
+from tablespec.formats.base import JudgedSlice, MergingCodec, Survey, TableState
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.reading import ReadingMode, ReadOptimized, Snapshot
@@ -62,7 +62,8 @@ class Scan:
 
     def divided(self) -> tuple[Scan, Scan] | None:
         """The scan in two: of slices that any Parquet reader can read, and of those that must be merged; None where none must."""
-        if not any(map(self._needs_merge, self.survey().unclean)):
+        may_merge = isinstance(self.state.codec, MergingCodec)
+        if not may_merge or not any(map(self._needs_merge, self.survey().unclean)):
             return None
         return attrs.evolve(self, merging=False), attrs.evolve(self, merging=True)
 

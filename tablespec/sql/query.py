@@ -37,6 +37,17 @@ def changed_table(text: str) -> tuple[str, ...] | None:
     return tuple(token.text for token in tokens[start : _end_of_name(tokens, start) : 2]) or None
 
 
+def names_in(text: str) -> tuple[tuple[str, ...], ...]:
+    """Every name of several parts that stands in a statement, whatever it is the name of; none where it cannot be read."""
+    try:
+        tokens = statement_tokens(text)
+    except InvalidStatementError:
+        return ()
+    starts = [start for start in range(len(tokens)) if not start or _word(tokens, start - 1) != "."]
+    found = [tokens[start : _end_of_name(tokens, start) : 2] for start in starts]
+    return tuple(tuple(token.text for token in parts) for parts in found if len(parts) > 1)
+
+
 @attrs.frozen
 class CutQuery:
     """The query of a statement, and the tokens `first` to `last` that it stands in, without the last."""

@@ -140,6 +140,40 @@ def test_statements_that_change_rows_go_to_the_catalog_and_others_to_duckdb(con,
     assert counted.fetchall() == [(3,)]
 
 
+def test_tables_of_a_catalog_are_named_in_queries_of_duckdb(con, lake):
+    con.execute("CREATE TABLE cities AS SELECT 'sf' AS city, 'São Francisco — lake.db.trips' AS name")
+    query = (
+        "SELECT 'é' AS e, /* lake.db.trips */ lake.db.trips.id, $$lake.db.trips$$ AS text, name -- lake.db.trips\n"
+        """FROM cities JOIN "lake".db . trips ON lake.db.trips.city = cities.city ORDER BY id"""
+    )
+
+    found = tablespec_duckdb.sql(con, query)
+
+    assert found.fetchall() == [("é", 1, "lake.db.trips", "São Francisco — lake.db.trips")]
+
+
+def test_a_query_of_catalog_tables_stays_on_the_state_that_it_was_made_on(con, lake):
+    before = tablespec_duckdb.sql(con, "SELECT id FROM lake.db.trips ORDER BY id")
+    tablespec_duckdb.sql(con, "DELETE FROM lake.db.trips WHERE id = 1")
+    after = tablespec_duckdb.sql(con, "SELECT id FROM lake.db.trips ORDER BY id")
+
+    assert before.fetchall() == [(1,), (2,), (3,)]
+    assert after.fetchall() == [(2,), (3,)]
+
+
+def test_a_change_takes_its_rows_from_a_table_of_the_catalog(con, lake):
+    lake.create_table("db.copies", TRIPS.schema)
+
+    tablespec_duckdb.sql(con, "INSERT INTO lake.db.copies SELECT * FROM lake.db.trips WHERE id > 1")
+
+    assert_same_rows(lake.load("db.copies").scan(columns=["id"]), [(2,), (3,)])
+
+
+def test_a_name_that_no_catalog_has_is_left_to_duckdb(con, lake):
+    with pytest.raises(duckdb.Error, match="gone"):
+        tablespec_duckdb.sql(con, "SELECT * FROM lake.db.gone")
+
+
 def test_statements_take_their_rows_from_queries_of_duckdb(con, lake):
     con.execute("CREATE TABLE staged AS SELECT 1::BIGINT AS id, 'sf' AS city, 99.0::DOUBLE AS fare")
 

@@ -154,6 +154,34 @@ def test_statements_go_to_attached_catalogs_with_queries_of_polars(tmp_path):
     assert tablespec_polars.sql(context, "SELECT count(*) FROM staged").collect().item() == 2
 
 
+def test_tables_of_a_catalog_are_named_in_queries_of_polars(tmp_path):
+    context = pl.SQLContext(names=pl.LazyFrame({"id": [1, 2], "name": ["lake.db.trips", "two"]}))
+    lake = tablespec.Catalog(str(tmp_path / "lake"))
+    trips = lake.create_table("db.trips", TRIPS.schema, key=["id"])
+    trips.append(TRIPS)
+    tablespec_polars.attach_catalog(context, lake, "lake")
+
+    found = tablespec_polars.sql(
+        context, "SELECT t.id, name FROM names JOIN lake.db.trips t ON t.id = names.id WHERE name = 'lake.db.trips'"
+    )
+    copied = tablespec_polars.sql(context, "INSERT INTO lake.db.trips SELECT id + 10, city, fare FROM lake.db.trips")
+
+    assert copied.rows_inserted == 3
+    assert_same_rows(found.collect(), [(1, "lake.db.trips")])
+    assert_same_rows(trips.scan(columns=["id"]), [(1,), (2,), (3,), (11,), (12,), (13,)])
+    assert context.tables() == ["names"]
+
+
+def test_a_table_of_the_context_goes_before_one_of_a_catalog_with_its_name(tmp_path):
+    context = pl.SQLContext({"lake.db.trips": pl.LazyFrame({"id": [7]})})
+    lake = tablespec.Catalog(str(tmp_path / "lake"))
+    lake.create_table("db.trips", TRIPS.schema).append(TRIPS)
+    tablespec_polars.attach_catalog(context, lake, "lake")
+
+    assert tablespec_polars.sql(context, "SELECT id FROM lake.db.trips").collect().rows() == [(7,)]
+    assert context.tables() == ["lake.db.trips"]
+
+
 def test_a_name_that_follows_is_refused(table):
     with pytest.raises(tablespec.TableSpecError, match="refresh"):
         tablespec_polars.attach(pl.SQLContext(), table, "trips", follow=True)

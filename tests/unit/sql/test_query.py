@@ -8,7 +8,7 @@ import pytest
 import tablespec
 from tablespec.errors import InvalidStatementError
 from tablespec.sql.parse import parse_statement
-from tablespec.sql.query import changed_table
+from tablespec.sql.query import changed_table, names_in
 from tests.rows import assert_same_rows
 
 
@@ -35,6 +35,19 @@ from tests.rows import assert_same_rows
 )
 def test_the_table_that_a_statement_changes_is_told_by_its_first_words(text, name):
     assert changed_table(text) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('SELECT a.b.c.d, 1.5 FROM "a".b.c JOIN x ON x.i = 1', {("a", "b", "c", "d"), ("a", "b", "c"), ("x", "i")}),
+        ("SELECT 'a.b.c' -- a.b.c", set()),
+        ("a.b", {("a", "b")}),
+        ("SELECT 'open", set()),
+    ],
+)
+def test_all_names_of_several_parts_in_a_statement_are_found(text, names):
+    assert set(names_in(text)) == names
 
 
 @pytest.mark.parametrize(
