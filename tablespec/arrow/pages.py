@@ -21,6 +21,8 @@ ReadRange = Callable[[int, int], bytes]
 # A footer that is larger takes longer to take apart than it saves.
 _LARGEST_FOOTER = 1 << 19
 _MAGIC = b"PAR1"
+# So many pages from where a page should be it mostly is.
+_NEAR = 8
 _VARINT = rb"([\x80-\xff]*[\x01-\x7f])"
 # A page without the byte 0 at its end, which no number but 0 has in it; the number of the first row may be 0.
 _LOCATION = re.compile(rb"\x16" + _VARINT + rb"\x15" + _VARINT + rb"\x16" + _VARINT + rb"?")
@@ -41,8 +43,12 @@ class _Pages:
     rows: int
 
     def page_of(self, row: int) -> int:
-        """The page that holds a row."""
-        return bisect_right(self.found, row, key=_first_row) - 1
+        """The page that holds a row, which is first looked for where it would be if all pages had as many rows."""
+        guess = row * len(self.found) // self.rows
+        low, high = max(0, guess - _NEAR), min(len(self.found), guess + _NEAR)
+        if not self.first_row(low) <= row < self.first_row(high):
+            low, high = 0, len(self.found)
+        return bisect_right(self.found, row, low, high, key=_first_row) - 1
 
     def first_row(self, page: int) -> int:
         """The number of the first row of a page; after the last page that of all rows."""

@@ -30,6 +30,8 @@ TABLE = pa.table(
         "flag": pa.array([n % 3 == 0 for n in range(ROWS)]),
         "bytes": pa.array([bytes([n % 256]) * (n % 9) for n in range(ROWS)], pa.binary()),
         "nothing": pa.nulls(ROWS, pa.string()),
+        # Many rows in the first pages, and few in the others.
+        "uneven": pa.array(["x" * 300 + str(n) if n > 2 * ROWS // 3 else "" for n in range(ROWS)]),
     }
 )
 
