@@ -20,6 +20,8 @@ from tablespec.arrow.thrift import BINARY, I32, I64, LIST, STRUCT, Reader, Struc
 ReadRange = Callable[[int, int], bytes]
 # A footer that is larger takes longer to take apart than it saves.
 _LARGEST_FOOTER = 1 << 19
+# Those that are not larger are kept; taken apart they have some twenty times as many bytes.
+_SMALL_FOOTER = 1 << 14
 _MAGIC = b"PAR1"
 # So many pages from where a page should be it mostly is.
 _NEAR = 8
@@ -76,7 +78,8 @@ def rows_at(
         return None
     try:
         length = int.from_bytes(read(size - 8, 4), "little")
-        footer = Reader(read(size - 8 - length, length)).struct()
+        ending = read(size - 8 - length, length)
+        footer = _footer(ending) if length <= _SMALL_FOOTER else Reader(ending).struct()
         groups = _wanted_groups(footer, positions)
         arrays = [_column(footer, groups, leaf, read) for leaf in leaves]
     except (ValueError, IndexError, KeyError):
@@ -212,6 +215,11 @@ def _structs(value: object) -> list[Struct]:
 
 
 # Files do not change, and whoever fetches rows of one does so again.
+@functools.lru_cache(maxsize=64)
+def _footer(data: bytes) -> Struct:
+    return Reader(data).struct()
+
+
 @functools.lru_cache(maxsize=64)
 def _pages(data: bytes, rows: int) -> _Pages:
     """The page locations of an offset index; each is a struct of offset, size and number of the first row."""
