@@ -120,6 +120,19 @@ def test_hidden_columns_are_read_when_named(con, table):
     assert sorted(found.column("_row_id").to_pylist()) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("rows", [9, 64, 65])
+def test_deleted_rows_are_left_out_wherever_they_lie_in_their_file(con, tmp_path, rows):
+    table = tablespec.create_table(str(tmp_path / "numbers"), pa.schema({"n": pa.int64()}))
+    table.append(pa.table({"n": range(rows)}))
+    gone = {0, 1, 7, 8, 9, 62, 63, 64}
+    table.delete(f"n in ({', '.join(map(str, gone))})")
+
+    found = tablespec_duckdb.scan(con, table)
+
+    assert_same_rows(found.fetchall(), [(n,) for n in range(rows) if n not in gone])
+    assert "READ_PARQUET" in found.explain()
+
+
 @pytest.fixture
 def lake(con, tmp_path) -> tablespec.Catalog:
     """A catalog that the connection knows as lake, with the table db.trips."""

@@ -134,6 +134,21 @@ def test_hidden_columns_are_read_when_named(table):
     assert_same_rows(found.filter(pl.col("_row_id") >= 1).collect(), [(1,), (2,)])
 
 
+@pytest.mark.parametrize("rows", [9, 64, 65])
+def test_deleted_rows_are_left_out_wherever_they_lie_in_their_file(tmp_path, rows):
+    table = tablespec.create_table(str(tmp_path / "numbers"), pa.schema({"n": pa.int64()}))
+    table.append(pa.table({"n": range(rows)}))
+    table.append(pa.table({"n": [100, 101]}))
+    gone = {0, 1, 7, 8, 9, 62, 63, 64}
+    table.delete(f"n in ({', '.join(map(str, gone))})")
+
+    found = tablespec_polars.scan(table)
+
+    kept = [(n,) for n in range(rows) if n not in gone]
+    assert_same_rows(found.collect(), [*kept, (100,), (101,)])
+    assert_same_rows(found.filter(pl.col("n") >= 8).collect(), [(n,) for (n,) in [*kept, (100,), (101,)] if n >= 8])
+
+
 def test_statements_go_to_attached_catalogs_with_queries_of_polars(tmp_path):
     context = pl.SQLContext(staged=pl.LazyFrame({"id": [1, 4], "city": ["sf", "ny"], "fare": [99.0, 40.0]}))
     lake = tablespec.Catalog(str(tmp_path / "lake"))
