@@ -23,12 +23,12 @@ from tablespec.maintain.rewrite import RewriteResult, maintainable
 from tablespec.maintain.skip import Skip, skips_of
 from tablespec.maintain.vacuum import Removed, Removing, expire_log, vacuum, vacuum_indexes
 from tablespec.model.instant import Instant, Timeline
-from tablespec.model.reading import ReadingMode, ReadOptimized, Snapshot
+from tablespec.model.reading import ReadOptimized
 from tablespec.model.schema import Schema
 from tablespec.read.changes import ChangeScan, changes
-from tablespec.read.file_index import At, FileIndex, Filters, bound_filters, resolve, state_at
+from tablespec.read.file_index import At, FileIndex, Filters, resolve, state_at
 from tablespec.read.incremental import IncrementalScan, incremental
-from tablespec.read.scan import Scan
+from tablespec.read.scan import Scan, scan
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.sql.run import run_on
 from tablespec.write import alter
@@ -139,7 +139,7 @@ class Table:
     @property
     def file_index(self) -> FileIndex:
         """Which files hold the rows."""
-        return FileIndex(self._allowed(Privilege.SELECT), Indexes(self.format.storage))
+        return FileIndex(self._allowed(Privilege.SELECT), self._indexes)
 
     def slice_reader(self, at: At = None) -> FileSliceReader:
         """A reader of single slices of the state at an instant."""
@@ -148,11 +148,11 @@ class Table:
 
     def scan(self, where: Filters = None, columns: Sequence[str] | None = None, at: At = None) -> Scan:
         """The rows that match, as of an instant."""
-        return self._scan(where, columns, at, Snapshot())
+        return scan(self._allowed(Privilege.SELECT), where, columns, at, index=self._indexes)
 
     def read_optimized(self, where: Filters = None, columns: Sequence[str] | None = None, at: At = None) -> Scan:
         """The rows of base files as of an instant, leaving merge-on-read changes aside."""
-        return self._scan(where, columns, at, ReadOptimized())
+        return scan(self._allowed(Privilege.SELECT), where, columns, at, index=self._indexes, mode=ReadOptimized())
 
     def incremental(
         self, after: At, upto: At = None, where: Filters = None, columns: Sequence[str] | None = None
@@ -171,8 +171,7 @@ class Table:
     @property
     def record_index(self) -> RecordIndex:
         """Where the records of the newest state lie, by their keys."""
-        state = self._allowed(Privilege.SELECT).latest()
-        return RecordIndex(self.format.storage, state)
+        return RecordIndex(self.format.storage, self._allowed(Privilege.SELECT).latest())
 
     def search(
         self,
@@ -374,12 +373,9 @@ class Table:
         """Make the table what it was at an instant, by a new commit."""
         return restore(self._allowed(*RESTORING), at, **how)
 
-    def _scan(self, where: Filters, columns: Sequence[str] | None, at: At, mode: ReadingMode) -> Scan:
-        state = state_at(self._allowed(Privilege.SELECT), at)
-        names = None if columns is None else tuple(columns)
-        predicate = bound_filters(where, state.schema)
-        storage = self.format.storage
-        return Scan(storage=storage, state=state, predicate=predicate, columns=names, mode=mode, index=Indexes(storage))
+    @property
+    def _indexes(self) -> Indexes:
+        return Indexes(self.format.storage)
 
     def _allowed(self, *privileges: Privilege) -> TableFormat:
         """The format, once the principal is known to have the privileges."""

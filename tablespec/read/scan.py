@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import attrs
@@ -11,18 +11,34 @@ import pyarrow as pa
 from tablespec.arrow.schema import arrow_schema
 from tablespec.expr.nodes import TRUE, Predicate, all_of
 from tablespec.expr.verdict import Verdict
-from tablespec.formats.base import JudgedSlice, MergingCodec, Survey, TableState
+from tablespec.formats.base import JudgedSlice, MergingCodec, Survey, TableFormat, TableState
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.reading import ReadingMode, ReadOptimized, Snapshot
 from tablespec.model.schema import Schema
-from tablespec.read.file_index import Filters, bound_filters, judged_slices
+from tablespec.read.file_index import At, Filters, bound_filters, judged_slices, state_at
 from tablespec.read.known import KnownSlice, Narrower, narrowed
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.read.task import ReadTask, TaskSlice, balanced
 from tablespec.storage.store import Storage
 
 TARGET_BYTES = 128 << 20
+
+
+def scan(
+    format_: TableFormat,
+    where: Filters = None,
+    columns: Sequence[str] | None = None,
+    at: At = None,
+    *,
+    index: Narrower | None = None,
+    mode: ReadingMode = Snapshot(),
+) -> Scan:
+    """The rows of a table that match, as of an instant."""
+    state = state_at(format_, at)
+    names = None if columns is None else tuple(columns)
+    predicate = bound_filters(where, state.schema)
+    return Scan(storage=format_.storage, state=state, predicate=predicate, columns=names, mode=mode, index=index)
 
 
 @attrs.frozen(slots=False, eq=False, kw_only=True)
