@@ -87,7 +87,7 @@ class PositionedBatch:
 
 def no_columns(rows: int) -> pa.RecordBatch:
     """That many rows without any column."""
-    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
 
 
 def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:

@@ -179,9 +179,9 @@ def write_log(path: Path, group: int, rows: int) -> tuple[str, str, str]:
     return part, file_id(group), name
 
 
-def block(header: dict[int, str], content: bytes) -> bytes:
+def block(header: dict[int, str], content: bytes, kind: int = 3) -> bytes:
     entries = b"".join(struct.pack(">ii", key, len(text)) + text.encode() for key, text in header.items())
-    body = struct.pack(">iii", 1, 3, len(header)) + entries + struct.pack(">q", len(content)) + content
+    body = struct.pack(">iii", 1, kind, len(header)) + entries + struct.pack(">q", len(content)) + content
     body += struct.pack(">i", 0)
     return b"#HUDI#" + struct.pack(">q", len(body) + 8) + body + struct.pack(">q", len(body) + 14)
 

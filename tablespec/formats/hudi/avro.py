@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 
 from tablespec.errors import MissingExtraError
 
@@ -38,6 +39,16 @@ def datum(body: memoryview, schema: Mapping[str, object] | str, *, name_records:
     if not isinstance(record, dict):
         raise ValueError("the datum is no record")
     return record
+
+
+def data(bodies: Iterable[memoryview], schema: str) -> list[dict[str, object]]:
+    """Single records of one schema."""
+    _check_installed()
+    try:
+        parsed = fastavro.parse_schema(json.loads(schema))
+    except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
+        raise ValueError(str(error)) from error
+    return [datum(body, parsed) for body in bodies]
 
 
 def _check_installed() -> None:

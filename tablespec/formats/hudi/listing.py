@@ -60,21 +60,20 @@ def slices_at(
     files: Iterable[GroupFile], visibility: Visibility, replaced: frozenset[FileGroupId]
 ) -> tuple[FileSlice, ...]:
     """The newest visible slice of each file group that no replace commit has taken away."""
-    bases: dict[FileGroupId, GroupFile] = {}
-    logs: dict[FileGroupId, list[GroupFile]] = {}
+    # There may be a million files: each group is looked up once for a file.
+    groups: dict[FileGroupId, tuple[list[GroupFile], list[GroupFile]]] = {}
     for found in files:
-        if found.group in replaced or not visibility.sees_file(found.name):
-            continue
-        if isinstance(found.name, LogFileName):
-            logs.setdefault(found.group, []).append(found)
-            continue
-        older = bases.get(found.group)
-        # Paths come in order, so of two attempts at the same file the later name wins every time.
-        if older is None or older.name.instant <= found.name.instant:
-            bases[found.group] = found
-    groups = dict.fromkeys((*bases, *logs))
-    slices = (_slice(group, bases.get(group), logs.get(group, ()), visibility) for group in groups)
+        if visibility.sees_file(found.name):
+            groups.setdefault(found.group, ([], []))[isinstance(found.name, LogFileName)].append(found)
+    for group in replaced:
+        groups.pop(group, None)
+    slices = (_slice(group, _newest(bases), logs, visibility) for group, (bases, logs) in groups.items())
     return tuple(slice_ for slice_ in slices if slice_.base is not None or slice_.logs)
+
+
+def _newest(bases: Sequence[GroupFile]) -> GroupFile | None:
+    # Paths come in order, so of two attempts at the same file the later name wins every time.
+    return max(reversed(bases), key=lambda one: one.name.instant) if len(bases) > 1 else next(iter(bases), None)
 
 
 def _slice(group: FileGroupId, base: GroupFile | None, logs: Sequence[GroupFile], visibility: Visibility) -> FileSlice:

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
+from typing import Any
 
 import attrs
 import pyarrow as pa
 
 from tablespec.errors import CorruptFileError
+from tablespec.formats.hudi.avro import data
 from tablespec.formats.hudi.avro_columns import decode_records
 from tablespec.formats.hudi.hfile import Entries, HFile, read_hfile
 from tablespec.formats.hudi.instant_time import DIGITS
@@ -30,7 +32,7 @@ _ALL_PARTITIONS = "__all_partitions__"
 _UNPARTITIONED = "."
 _HALF = 1 << 64
 _AS_TEXT = 1
-_LOCATION = "recordIndexMetadata"
+_LISTED, _LOCATION = "filesystemMetadata", "recordIndexMetadata"
 # Where each partition of the table has shards of its own, they are named otherwise.
 _SHARD = "record-index-{:04}-0"
 
@@ -40,7 +42,7 @@ class _Source:
     """Records of one file or block: values by key, or keys that are deleted where there are none."""
 
     keys: tuple[str, ...]
-    values: pa.Array | None
+    values: list[Any] | None
 
 
 @attrs.frozen(eq=False)
@@ -74,19 +76,18 @@ class MetadataTable:
     def files(self) -> list[FileInfo]:
         """All files of the table outside of .hoodie, in path order, as a listing of the storage would give them."""
         found: dict[str, dict[str, int]] = {}
-        for source in self._sources(FILES, "filesystemMetadata"):
+        for source in self._sources(FILES, _LISTED):
             if source.values is None:
                 for key in source.keys:
                     found.pop(key, None)
                 continue
-            for key, listed in zip(source.keys, source.values.to_pylist()):
+            for key, listed in zip(source.keys, source.values):
                 names = found.setdefault(key, {})
-                for name, info in listed or ():
+                for name, info in (listed or {}).items():
                     if info["isDeleted"]:
                         names.pop(name, None)
                     else:
                         names[name] = max(names.get(name, 0), info["size"])
-        found.pop(_ALL_PARTITIONS, None)
         prefixed = ((("" if key == _UNPARTITIONED else f"{key}/"), names) for key, names in found.items())
         listed = [FileInfo(f"{prefix}{name}", size, 0) for prefix, names in prefixed for name, size in names.items()]
         return sorted(listed, key=lambda file: file.path)
@@ -111,13 +112,13 @@ class MetadataTable:
         """The wanted keys of a shard; what its logs say of any key is looked at, since it may be new or gone."""
         logged: dict[str, FileGroupId | None] = {}
         for source in self._logged(shard, _LOCATION):
-            entries = repeat(None) if source.values is None else source.values.to_pylist()
-            logged |= {key: None if entry is None else _location(entry) for key, entry in zip(source.keys, entries)}
+            told = source.values or repeat(None)
+            logged |= {key: None if entry is None else _location(entry) for key, entry in zip(source.keys, told)}
         stored: dict[str, FileGroupId] = {}
         entries = 0
         for base, source in self._stored(shard, _LOCATION, wanted | set(logged)):
             assert source.values is not None
-            stored = {key: _location(entry) for key, entry in zip(source.keys, source.values.to_pylist()) if entry}
+            stored = {key: _location(entry) for key, entry in zip(source.keys, source.values) if entry}
             entries = base.count
         entries += sum((group is not None) - (key in stored) for key, group in logged.items())
         known = {key: group for key, group in (stored | logged).items() if key in wanted and group is not None}
@@ -138,8 +139,7 @@ class MetadataTable:
         """The records of every key that is there, oldest first."""
         found: dict[str, list[ColumnStat]] = {}
         for source in self._sources(partition, "ColumnStatsMetadata"):
-            entries = repeat(None) if source.values is None else source.values.to_pylist()
-            for key, entry in zip(source.keys, entries):
+            for key, entry in zip(source.keys, source.values or repeat(None)):
                 if entry is None or entry["isDeleted"]:
                     found.pop(key, None)
                 elif entry["columnName"] in columns:
@@ -243,16 +243,26 @@ def _of_block(block: LogBlock, column: str) -> _Source:
 def _source(entries: Entries, schema: str, column: str, wanted: set[str] | None) -> _Source:
     """The wanted records, with the one member of their value that the partition is about."""
     keys = [key.decode() for key in entries.keys]
-    chosen = [number for number, key in enumerate(keys) if wanted is None or key in wanted]
+    chosen = [number for number, key in enumerate(keys) if _is_wanted(key, wanted)]
+    if not chosen:
+        return _Source((), [])
+    stored = memoryview(entries.data)
+    if column == _LISTED:
+        # A record lists any number of files, which columns would have to be made of one by one.
+        records = data((stored[entries.starts[number] : entries.ends[number]] for number in chosen), schema)
+        return _Source(tuple(keys[number] for number in chosen), [record.get(column) for record in records])
     starts, ends = (
         pa.array([bounds[number] for number in chosen], pa.int64()) for bounds in (entries.starts, entries.ends)
     )
-    if not chosen:
-        return _Source((), pa.nulls(0))
-    batch = decode_records(memoryview(entries.data), starts, ends, schema, frozenset({column}))
+    batch = decode_records(stored, starts, ends, schema, frozenset({column}))
     if column not in batch.schema.names:
         raise ValueError(f"its records have no {column}")
-    return _Source(tuple(keys[number] for number in chosen), batch.column(column))
+    return _Source(tuple(keys[number] for number in chosen), batch.column(column).to_pylist())
+
+
+def _is_wanted(key: str, wanted: set[str] | None) -> bool:
+    # The record of all partitions says nothing that theirs do not.
+    return key != _ALL_PARTITIONS if wanted is None else key in wanted
 
 
 def _location(entry: dict[str, object]) -> FileGroupId:
