@@ -43,6 +43,7 @@ bench: $(READY) ## Compare listing, row changes, engines and Hudi scans with oth
 	$(RUN) tests/bench/engines.py $(BENCH_ARGS)
 	$(RUN) tests/bench/spark.py $(BENCH_ARGS)
 	$(RUN) tests/bench/hudi.py $(BENCH_ARGS)
+	$(RUN) tests/bench/hudi_listing.py $(BENCH_ARGS)
 
 docs: $(READY) ## Run every command and every example of the README and the documentation
 	$(RUN) -m pytest tests/docs

@@ -57,7 +57,8 @@ class HudiFiles:
         never = frozenset[FileSlice]()
         if self.metadata is not None:
             never = without_match(self.metadata, unsure, self.schema, predicate, newest=self.newest)
-        return tuple(one for one in judged if one.verdict is not Verdict.NEVER and one.slice not in never)
+        kept = [one for one in judged if one.verdict is not Verdict.NEVER]
+        return tuple(one for one in kept if one.slice not in never) if never else tuple(kept)
 
     def may_match(self, predicate: Predicate) -> Callable[[FileGroupId], bool]:
         """Whether a group of any time lies in a partition that may hold a match."""
