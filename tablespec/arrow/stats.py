@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tablespec.arrow.dictionary import leaf_paths
 from tablespec.model.stats import ColumnStats, FileStats
 
 Bound: TypeAlias = Any
@@ -15,19 +18,58 @@ Bound: TypeAlias = Any
 
 
 def file_stats(
-    metadata: pq.FileMetaData, leaves: Sequence[tuple[str, ...]], with_nan: frozenset[tuple[str, ...]]
+    metadata: pq.FileMetaData, leaves: Sequence[tuple[str, ...]], with_nan: Mapping[tuple[str, ...], int]
 ) -> FileStats:
     """Row count, bounds and null counts of the given leaf columns, by their physical paths.
 
-    A leaf in `with_nan` gets no bounds: footers leave NaN out of them, and readers must not take them for the whole.
+    The leaves in `with_nan` get no bounds, and the null counts given there: NaN has no place in bounds.
     """
     indexes = leaf_indexes(metadata)
     columns = []
     for path in leaves:
         index = indexes.get(".".join(path))
-        if index is not None:
-            columns.append(_column(metadata, index, path, bounded=path not in with_nan))
+        if index is not None and path in with_nan:
+            columns.append(ColumnStats(path, None, None, with_nan[path]))
+        elif index is not None:
+            columns.append(_column(metadata, index, path))
     return FileStats(metadata.num_rows, tuple(columns))
+
+
+def nan_leaves(rows: pa.Table) -> frozenset[tuple[str, ...]]:
+    """The leaf columns, members of structs among them, that hold a NaN.
+
+    Footers leave NaN out of their bounds, and engines, for which it is the greatest number, would leave out rows by them.
+    """
+    return frozenset(
+        path
+        for field in rows.schema
+        for path in _floating((field.name,), field.type)
+        if pc.any(pc.is_nan(leaf_values(rows, path))).as_py()
+    )
+
+
+def bounded_leaves(schema: pa.Schema, with_nan: frozenset[tuple[str, ...]]) -> bool | list[str]:
+    """The leaf columns that may have statistics in a footer, as a writer of Parquet takes them; True means all."""
+    if not with_nan:
+        return True
+    without = {".".join(path) for path in with_nan}
+    return [path for field in schema for path in leaf_paths(field) if path not in without]
+
+
+def leaf_values(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
+    """The values of a leaf column, null where a struct around it is."""
+    values = rows.column(path[0])
+    for name in path[1:]:
+        values = pc.struct_field(values, name)
+    return values
+
+
+def _floating(path: tuple[str, ...], type_: pa.DataType) -> Iterator[tuple[str, ...]]:
+    if pa.types.is_struct(type_):
+        for member in type_:
+            yield from _floating((*path, member.name), member.type)
+    elif pa.types.is_floating(type_):
+        yield path
 
 
 def leaf_indexes(metadata: pq.FileMetaData) -> dict[str, int]:
@@ -47,7 +89,8 @@ def value_range(statistics: pq.Statistics | None) -> tuple[Bound, Bound] | None:
         return None
 
 
-def _column(metadata: pq.FileMetaData, index: int, path: tuple[str, ...], *, bounded: bool) -> ColumnStats:
+def _column(metadata: pq.FileMetaData, index: int, path: tuple[str, ...]) -> ColumnStats:
+    bounded = True
     low: Bound = None
     high: Bound = None
     nulls: int | None = 0

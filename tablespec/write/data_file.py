@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from tablespec.arrow.convert import relabelled
 from tablespec.arrow.dictionary import dictionary_columns
 from tablespec.arrow.schema import stored_field
-from tablespec.arrow.stats import file_stats
+from tablespec.arrow.stats import bounded_leaves, file_stats, leaf_values, nan_leaves
 from tablespec.formats.base import NewFile, WriteLayout
 from tablespec.model.change import CHANGE_TYPE
 from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
@@ -133,7 +133,8 @@ class _OpenFile:
     sink: BinaryIO
     writer: pq.ParquetWriter
     footers: list[pq.FileMetaData]
-    with_nan: set[tuple[str, ...]] = attrs.field(factory=set)
+    with_nan: dict[tuple[str, ...], int]
+    """The leaves that may hold NaN, for which the file has no statistics, and how many nulls they have."""
 
 
 @attrs.define(eq=False)
@@ -199,11 +200,14 @@ class FileWriter:
         waiting = self._waiting.pop(place)
         self._waiting_bytes -= waiting.size
         rows = pa.Table.from_batches(waiting.batches)
-        file = self._open.pop(place, None) or self._new(place, rows)
+        with_nan = nan_leaves(rows)
+        if place in self._open and not with_nan <= self._open[place].with_nan.keys():
+            # Which statistics a file has is settled when it is begun.
+            self._close(place)
+        file = self._open.pop(place, None) or self._new(place, rows, with_nan)
         self._open[place] = file
-        for path in self.layout.stats_leaves:
-            if path not in file.with_nan and _has_nan(rows, path):
-                file.with_nan.add(path)
+        for path in file.with_nan:
+            file.with_nan[path] += leaf_values(rows, path).null_count
         file.writer.write_table(rows, row_group_size=rows.num_rows)
         if file.sink.tell() >= self.layout.file_bytes:
             self._close(place)
@@ -211,7 +215,7 @@ class FileWriter:
             # The one that was written to longest ago; more rows of its partition go to another file.
             self._close(next(iter(self._open)))
 
-    def _new(self, place: _Place, first: pa.Table) -> _OpenFile:
+    def _new(self, place: _Place, first: pa.Table, with_nan: frozenset[tuple[str, ...]]) -> _OpenFile:
         name = str(uuid.uuid4())
         parts = (self.folder, self.layout.naming.folder(place.values), f"{name}.parquet")
         path = "/".join(part for part in parts if part)
@@ -224,6 +228,7 @@ class FileWriter:
             use_dictionary=dictionary_columns(first),
             version="2.6",
             metadata_collector=footers,
+            write_statistics=bounded_leaves(first.schema, with_nan),
             store_schema=False,
             coerce_timestamps="us",
             # By these single rows can be read without the rest of their row group.
@@ -231,7 +236,7 @@ class FileWriter:
             write_batch_size=_page_rows(first),
             write_page_index=True,
         )
-        return _OpenFile(path, place.group or name, sink, writer, footers)
+        return _OpenFile(path, place.group or name, sink, writer, footers, dict.fromkeys(with_nan, 0))
 
     def _close(self, place: _Place) -> None:
         file = self._open.pop(place)
@@ -248,7 +253,7 @@ class FileWriter:
                 size=size,
                 modified=time.time_ns() // 1_000_000,
                 partition_values=place.values,
-                stats=file_stats(file.footers[0], self.layout.stats_leaves, frozenset(file.with_nan)),
+                stats=file_stats(file.footers[0], self.layout.stats_leaves, file.with_nan),
                 group=file.group,
             )
         )
@@ -291,10 +296,3 @@ def _stored(batch: pa.RecordBatch, layout: WriteLayout, extras: tuple[str, ...])
     names = (*_stored_columns(layout).names, *extras)
     columns = [relabelled(batch.column(name), stored.type) for name, stored in zip(names, fields)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
-
-
-def _has_nan(rows: pa.Table, path: tuple[str, ...]) -> bool:
-    values = rows.column(path[0])
-    for name in path[1:]:
-        values = pc.struct_field(values, name)
-    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())

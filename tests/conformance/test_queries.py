@@ -122,3 +122,17 @@ def test_filters_give_the_rows_that_match_whatever_is_pushed_down(started, engin
 
     with started(engine) as running:
         check(running)
+
+
+@pytest.mark.parametrize("engine", engines())
+def test_a_nan_beside_numbers_is_greater_than_each_of_them(started, engine, tmp_path):
+    """Footers leave NaN out of their bounds, by which engines would leave out the whole row group."""
+    member = pa.struct({"x": pa.float32()})
+    table = tablespec.create_table(str(tmp_path / "t"), pa.schema({"n": pa.int64(), "x": pa.float64(), "m": member}))
+    values = [0.0, NAN, None, -1.0]
+    table.append(pa.table({"n": range(4), "x": values, "m": pa.array([{"x": value} for value in values], member)}))
+
+    with started(engine) as running:
+        assert_same_rows(running.query(table, ["n"], "x > 0", None), [(1,)])
+        assert_same_rows(running.query(table, ["n"], "m.x > 0", None), [(1,)])
+        assert_same_rows(running.read("scan", table, where="x >= 0", columns=["n"]), [(0,), (1,)])

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablespec.arrow.dictionary import leaf_paths
+from tablespec.arrow.stats import bounded_leaves, nan_leaves
 from tablespec.formats.delta.actions import Action, RemoveAction
 from tablespec.formats.delta.adds import ADD, TEXT_MAP, VECTOR, TableShape, from_actions, partition_column, vector_row
 from tablespec.formats.delta.checkpoint import add_batches, removes
@@ -240,7 +241,12 @@ def _parquet(head: list[dict[str, object]], adds: pa.StructArray, order: pa.Arra
     schema = pa.schema([pa.field("add", adds.type), *(pa.field(name, kind) for name, kind in _TABLE_ACTIONS.items())])
     sink = io.BytesIO()
     with pq.ParquetWriter(
-        sink, schema, compression="zstd", version="2.6", use_dictionary=_repetitive(adds.type)
+        sink,
+        schema,
+        compression="zstd",
+        version="2.6",
+        use_dictionary=_repetitive(adds.type),
+        write_statistics=bounded_leaves(schema, nan_leaves(pa.table({"add": adds}))),
     ) as writer:
         writer.write_table(pa.Table.from_pylist([{"add": None, **row} for row in head], schema))
         step = max(GROUP_ADDS, -(-len(adds) * sum(len(leaf_paths(field)) for field in schema) // FOOTER_CHUNKS))

@@ -251,11 +251,45 @@ def test_a_column_with_nan_has_no_bounds(tmp_path, where, buffers):
 
     append(table.format, in_batches(rows, 1), buffers=buffers)
 
-    (found,) = stats_of(tmp_path)
-    assert (found["minValues"], found["maxValues"]) == ({"x": 1}, {"x": 4})
-    assert found["nullCount"] == {"f": 0, "x": 0}
+    with_nan = [found for found in stats_of(tmp_path) if "f" not in found["minValues"]]
+    assert len(with_nan) == 1
+    assert with_nan[0]["nullCount"] == {"f": 0, "x": 0}
+    assert sum(found["numRecords"] for found in stats_of(tmp_path)) == 4
     assert table.scan("f > 100").count() == 1  # NaN is greater than every number
     assert table.scan("f < 100").count() == 3
+
+
+def test_a_file_with_nan_has_no_statistics_of_that_column(tmp_path):
+    member = pa.struct({"a.b": pa.float32(), "c": pa.int64()})
+    rows = pa.table(
+        {
+            "f": [1.0, None, math.nan, None],
+            "g": [1.0, 2.0, 3.0, 4.0],
+            "n": pa.array([None, {"a.b": math.nan, "c": 1}, {"a.b": 1.0, "c": 2}, None], member),
+            "l": pa.array([[1.0], [math.nan], None, []]),
+        }
+    )
+    table = tablespec.create_table(str(tmp_path), rows.schema)
+
+    append(table.format, rows)
+
+    (file,), (stats,) = files_of(tmp_path), stats_of(tmp_path)
+    group = file.metadata.row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    assert [(one.path_in_schema, one.statistics is not None and one.statistics.has_min_max) for one in columns] == [
+        ("f", False),
+        ("g", True),
+        ("n.a.b", False),
+        ("n.c", True),
+        ("l.list.element", True),
+    ]
+    assert stats == {
+        "numRecords": 4,
+        "minValues": {"g": 1.0, "n": {"c": 1}},
+        "maxValues": {"g": 4.0, "n": {"c": 2}},
+        "nullCount": {"f": 2, "g": 0, "n": {"a.b": 2, "c": 2}},
+    }
+    assert table.scan().to_table().num_rows == 4
 
 
 def test_infinite_values_have_no_bounds_that_json_cannot_hold(tmp_path):

@@ -292,3 +292,19 @@ def test_a_checkpoint_that_is_written_again_under_an_open_table_reads_right(tmp_
     pq.write_table(pq.read_table(path), path, compression="gzip", row_group_size=2)
 
     assert_same_rows(reader.scan("id = 2"), [(2,)])
+
+
+def test_partitions_with_nan_have_no_statistics_by_which_an_engine_would_pass_over_them(tmp_path):
+    rows = pa.table({"x": [0.0, math.nan], "y": [1.0, 2.0], "n": [1, 2]})
+    table = tablespec.create_table(str(tmp_path), rows.schema, partition_by=["x", "y"])
+    table.append(rows)
+
+    table.checkpoint()
+
+    footer = pq.read_metadata(checkpoint_file(tmp_path, 1))
+    group = footer.row_group(footer.num_row_groups - 1)
+    columns = {one.path_in_schema: one.statistics for one in map(group.column, range(group.num_columns))}
+    assert columns["add.partitionValues_parsed.x"] is None
+    assert columns["add.partitionValues_parsed.y"].max == 2.0
+    without_commits(tmp_path, 1)
+    assert_same_rows(tablespec.open_table(str(tmp_path)).scan("x > 7"), rows.slice(1))
