@@ -49,6 +49,12 @@ public final class Frames {
                 session));
     }
 
+    /** The rows whose number, where they have one, is none of these; see DeletedRows. */
+    public Object withoutNumbers(Dataset rows, byte[] numbers, Integer end, String hasNumber, String number) {
+        CountedRows.addTo(rows.sparkSession());
+        return new DeletedRows(numbers, end.intValue()).takenFrom(rows, hasNumber, number);
+    }
+
     /** Columns of a frame by their names. */
     public Object select(Dataset frame, String names) throws JsonProcessingException {
         JsonNode wanted = JSON.readTree(names);

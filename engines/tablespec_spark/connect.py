@@ -17,7 +17,7 @@ from pyspark.sql.types import BinaryType, BooleanType, IntegerType, StringType, 
 
 from tablespec import FileSlice
 from tablespec_spark.expressions import column_of
-from tablespec_spark.jvm import PARQUET_OPTIONS, FileRelation
+from tablespec_spark.jvm import PARQUET_OPTIONS, ROW_INDEX, FileRelation
 from tablespec_spark.listing import hadoop_path
 
 _PATH, _KNOWN, _NUMBER = "__tablespec_path", "__tablespec_known", "number"
@@ -31,7 +31,7 @@ def can_be_listed(slices: Sequence[FileSlice]) -> bool:
     return not any(name.startswith(("_", ".")) for name in names)
 
 
-def listed_files(spark: SparkSession, relation: FileRelation, row_index: str | None = None) -> DataFrame:
+def listed_files(spark: SparkSession, relation: FileRelation, *, row_index: bool = False) -> DataFrame:
     """The rows of a relation with its partition columns, as `file_relation` gives them, of the files that it lists now.
 
     Partition values come by a join on the file of each row; a file that the join does not find is an error and never null.
@@ -45,10 +45,10 @@ def listed_files(spark: SparkSession, relation: FileRelation, row_index: str | N
         if slice_.base is not None
     ]
     everything = StructType([*relation.data_schema.fields, *relation.partition_schema.fields])
-    index = [] if row_index is None else [F.col("_metadata.row_index").alias(row_index)]
+    index = [F.col("_metadata.row_index").alias(ROW_INDEX)] if row_index else []
     if not files:
         empty = spark.createDataFrame([], everything)
-        return empty if row_index is None else empty.withColumn(row_index, F.lit(0).cast("long"))
+        return empty.withColumn(ROW_INDEX, F.lit(0).cast("long")) if row_index else empty
     read = spark.read.schema(relation.data_schema).options(**PARQUET_OPTIONS)
     rows = read.parquet(*(_literally(path) for path, _ in files))
     if not relation.partition_schema.fields:
@@ -58,7 +58,7 @@ def listed_files(spark: SparkSession, relation: FileRelation, row_index: str | N
     joined = placed.join(F.broadcast(known), _PATH, "left")
     data = [column_of((name,)) for name in relation.data_schema.fieldNames()]
     found = [_found(field) for field in relation.partition_schema.fields]
-    return joined.select(*data, *found, *([] if row_index is None else [F.col(row_index)]))
+    return joined.select(*data, *found, *([F.col(ROW_INDEX)] if row_index else []))
 
 
 def _values(spark: SparkSession, partitions: StructType, files: Sequence[tuple[str, Sequence[Any]]]) -> DataFrame:

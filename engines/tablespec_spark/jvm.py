@@ -12,9 +12,8 @@ import attrs
 import pyarrow as pa
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
@@ -27,6 +26,9 @@ _PACKAGE = "io.tablespec.spark"
 _ROOTS: set[str] = set()
 # Files tell their dates by the one calendar unless their writer says otherwise.
 PARQUET_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+
+# A column of this name gets the position of each row in its file from Spark's Parquet reader, without the struct that `_metadata` makes of it.
+ROW_INDEX = "_tmp_metadata_row_index"
 
 
 class FileListing(Protocol):
@@ -76,13 +78,14 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def file_relation(spark: SparkSession, relation: FileRelation, row_index: str | None = None) -> DataFrame:
-    """The rows of a relation, read by Spark's own Parquet reader, with the position of each in its file where that has a name."""
+def file_relation(spark: SparkSession, relation: FileRelation, *, row_index: bool = False) -> DataFrame:
+    """The rows of a relation, read by Spark's own Parquet reader, with `ROW_INDEX` where that is asked for."""
+    positions = [StructField(ROW_INDEX, LongType())] if row_index else []
     described = {
         "key": relation.key,
         "root": relation.root,
         "partitions": relation.partition_schema.jsonValue(),
-        "columns": relation.data_schema.jsonValue(),
+        "columns": StructType([*relation.data_schema.fields, *positions]).jsonValue(),
         "size": relation.size,
         "options": PARQUET_OPTIONS,
     }
@@ -90,8 +93,16 @@ def file_relation(spark: SparkSession, relation: FileRelation, row_index: str | 
     _ROOTS.add(relation.root)
     translate_errors(_ROOTS)
     made = frames.relation(_session(spark), json.dumps(described), _Listing(relation.listing))
-    rows = ClassicDataFrame(made, spark)
-    return rows if row_index is None else rows.select("*", F.col("_metadata.row_index").alias(row_index))
+    return ClassicDataFrame(made, spark)
+
+
+def without_numbers(frame: DataFrame, numbers: pa.Array, end: int, has_number: str, number: str) -> DataFrame:
+    """The rows whose number, where they have one, is none of these, which lie below an end."""
+    below: Any = frame
+    packed = numbers.cast(pa.int32()).buffers()[1].to_pybytes()[: 4 * len(numbers)]
+    frames = _frames(_jvm(frame.sparkSession))
+    made = frames.withoutNumbers(below._jdf, packed, end, has_number, f"int({number})")
+    return ClassicDataFrame(made, frame.sparkSession)
 
 
 def selected(frame: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -217,9 +228,11 @@ def _jvm(spark: SparkSession) -> Any:
 
 @lru_cache(maxsize=8)
 def _frames(jvm: Any) -> Any:
-    """The object that makes frames; it and the file index are compiled once for a JVM."""
-    index = _java_class(jvm, "TableFileIndex", jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-    return _java_class(jvm, "Frames", index.getClassLoader()).getConstructors()[0].newInstance(None)
+    """The object that makes frames; it and what it uses are compiled once for a JVM."""
+    loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    for used in ("TableFileIndex", "DeletedRows", "CountedRows"):
+        loader = _java_class(jvm, used, loader).getClassLoader()
+    return _java_class(jvm, "Frames", loader).getConstructors()[0].newInstance(None)
 
 
 @lru_cache(maxsize=8)

@@ -16,8 +16,6 @@ from tablespec_spark.expressions import necessary
 
 # How Hadoop spells the schemes of stores.
 SCHEMES = {"file": "file", "s3": "s3a", "gs": "gs", "abfss": "abfss"}
-# Rows of files with deletions are known by one number: the number of the file in the upper bits, the position in the lower.
-ROW_BITS = 40
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -43,17 +41,24 @@ class CleanFiles:
 
 @attrs.frozen(eq=False)
 class DeletedFiles:
-    """Lists the files of a scan that have deleted rows, each as a partition of its own with the number of its first row."""
+    """Lists the files of a scan that have deleted rows, each as a partition of its own with the numbers of its rows.
+
+    Without filters all of them are listed, since counts rely on it.
+    """
 
     scan: Scan
-    numbers: Mapping[str, int]
+    files: Mapping[str, tuple[FileSlice, range]]
 
     def partitions(self, filters: str) -> Sequence[tuple[tuple[object, ...], Sequence[FileSlice]]]:
         """The files that may match Spark's filters."""
+        paths = (
+            self.files
+            if filters == "[]"
+            else [slice_.base.path for slice_ in matching_slices(self.scan, filters) if slice_.base]
+        )
         return [
-            ((*slice_.partition_values, self.numbers[slice_.base.path] << ROW_BITS), [slice_])
-            for slice_ in matching_slices(self.scan, filters)
-            if slice_.base is not None and slice_.base.path in self.numbers
+            ((*slice_.partition_values, numbers.start, len(numbers)), [slice_])
+            for slice_, numbers in (self.files[path] for path in paths if path in self.files)
         ]
 
     def __call__(self, filters: str) -> bytes:

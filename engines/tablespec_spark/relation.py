@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate, pairwise
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap64
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
@@ -16,15 +18,16 @@ from pyspark.sql.types import LongType
 from tablespec import And, Field, FileSlice, Match, Not, Or, Predicate, ReadOptimized, Scan, Survey
 from tablespec_spark.connect import can_be_listed, listed_files
 from tablespec_spark.expressions import column_of
-from tablespec_spark.jvm import FileRelation, file_relation, is_connect, selected
-from tablespec_spark.listing import ROW_BITS, CleanFiles, DeletedFiles, hadoop_url, has_hadoop_url
+from tablespec_spark.jvm import ROW_INDEX, FileRelation, file_relation, is_connect, selected, without_numbers
+from tablespec_spark.listing import CleanFiles, DeletedFiles, hadoop_url, has_hadoop_url
 from tablespec_spark.schema import spark_schema, spark_type
 
-_FIRST_ROW = "__tablespec_first_row"
-_INDEX = "__tablespec_index"
+_FIRST = "__tablespec_first"
+_NUMBERED = "__tablespec_numbered"
 _ROW = "__tablespec_row"
-# From so many deleted rows on they are too many to be sent to every executor.
-_BROADCAST_ROWS = 10_000_000
+# From so many numbers on, rows are too many for a bit each on every executor, and from so many deleted ones on for a table of them.
+_MOST_BITS = 1 << 29
+_MOST_ROWS = 10_000_000
 
 
 def reads_natively(spark: SparkSession, scan: Scan, survey: Survey) -> bool:
@@ -33,6 +36,7 @@ def reads_natively(spark: SparkSession, scan: Scan, survey: Survey) -> bool:
     return (
         not layout.by_field_id
         and not any(name in layout.hidden for name in scan.schema.names)
+        and not any(field.stored_name == ROW_INDEX for field in scan.state.schema)
         and not _asks_text(scan.predicate)
         and has_hadoop_url(scan.storage.url)
         and (not is_connect(spark) or can_be_listed([one.slice for one in attrs.evolve(scan).slices]))
@@ -48,9 +52,9 @@ def file_rows(spark: SparkSession, scan: Scan, survey: Survey) -> DataFrame:
     return clean.union(_named(scan, _without_deleted(spark, scan, deleted))) if deleted else clean
 
 
-def _rows(spark: SparkSession, relation: FileRelation, row_index: str | None = None) -> DataFrame:
+def _rows(spark: SparkSession, relation: FileRelation, *, row_index: bool = False) -> DataFrame:
     make = listed_files if is_connect(spark) else file_relation
-    return make(spark, relation, row_index)
+    return make(spark, relation, row_index=row_index)
 
 
 def _asks_text(predicate: Predicate) -> bool:
@@ -102,31 +106,41 @@ def _column(field: Field) -> SparkColumn:
 
 
 def _without_deleted(spark: SparkSession, scan: Scan, slices: Sequence[FileSlice]) -> DataFrame:
-    """The rows of slices with deletions that are left: a number tells each row, and an anti join takes the deleted ones away."""
-    numbers = {slice_.base.path: number for number, slice_ in enumerate(slices) if slice_.base is not None}
+    """The rows of slices with deletions that are left.
+
+    All rows up to the last deleted one of each file have a number, which is the same as the file and the position there.
+    """
+    vectors = _vectors(scan, slices)
+    ends = list(accumulate((_span(vector) for vector in vectors), initial=0))
+    numbers = (range(first, end) for first, end in pairwise(ends))
+    deleted = [
+        pc.add(pa.array(vector.to_array(), pa.uint64()).cast(pa.int64()), first) for vector, first in zip(vectors, ends)
+    ]
     plain = _relation(scan, sum(slice_.size for slice_ in slices))
     relation = FileRelation(
         key=f"{plain.key} with deletions",
         root=plain.root,
         data_schema=plain.data_schema,
-        partition_schema=plain.partition_schema.add(_FIRST_ROW, LongType()),
+        partition_schema=plain.partition_schema.add(_FIRST, LongType()).add(_NUMBERED, LongType()),
         size=plain.size,
-        listing=DeletedFiles(scan, numbers),
+        listing=DeletedFiles(
+            scan, {slice_.base.path: (slice_, one) for slice_, one in zip(slices, numbers) if slice_.base}
+        ),
     )
-    row = (F.col(_FIRST_ROW) + F.col(_INDEX)).alias(_ROW)
-    deleted = spark.createDataFrame(_deleted_rows(scan, slices))
-    few = sum(slice_.deletes.cardinality for slice_ in slices if slice_.deletes is not None) <= _BROADCAST_ROWS
-    rows = _rows(spark, relation, _INDEX).select("*", row)
-    return rows.join(F.broadcast(deleted) if few else deleted, _ROW, "left_anti")
+    rows = _rows(spark, relation, row_index=True)
+    has_number, number = f"{ROW_INDEX} < {_NUMBERED}", f"{_FIRST} + {ROW_INDEX}"
+    if not is_connect(spark) and ends[-1] <= _MOST_BITS:
+        return without_numbers(rows, pa.concat_arrays(deleted), ends[-1], has_number, number)
+    row = F.when(F.expr(has_number), F.expr(number)).alias(_ROW)
+    gone = spark.createDataFrame(pa.table({_ROW: pa.chunked_array(deleted)}))
+    few = sum(map(len, deleted)) <= _MOST_ROWS
+    return rows.select("*", row).join(F.broadcast(gone) if few else gone, _ROW, "left_anti")
 
 
-def _deleted_rows(scan: Scan, slices: Sequence[FileSlice]) -> pa.Table:
-    """The numbers of all deleted rows."""
+def _vectors(scan: Scan, slices: Sequence[FileSlice]) -> list[BitMap64]:
     with ThreadPoolExecutor() as pool:
-        vectors = list(pool.map(scan.reader.deleted, slices))
-    chunks = [
-        pc.add(pa.array(vector.to_array(), pa.uint64()).cast(pa.int64()), number << ROW_BITS)
-        for number, vector in enumerate(vectors)
-        if vector is not None
-    ]
-    return pa.table({_ROW: pa.chunked_array(chunks, pa.int64())})
+        return [vector or BitMap64() for vector in pool.map(scan.reader.deleted, slices)]
+
+
+def _span(vector: BitMap64) -> int:
+    return vector.max() + 1 if vector else 0

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import tablespec_spark
+from tablespec_spark import relation
 
 import tablespec
 from tests.rows import assert_same_rows
@@ -170,6 +171,79 @@ def test_deleted_rows_do_not_come(spark, thinned):
     assert_same_rows(_rows(frame.where("id < 1002")), thinned.scan("id < 1002"))
     assert_same_rows(_rows(frame.where("text = 'row 4' or text = 'row 999'")), [(999, "row 999")])
     assert frame.count() == 14
+
+
+@pytest.fixture(params=["bits", "join"])
+def scattered(request, tmp_path, monkeypatch):
+    """A table of three files with rows deleted at their beginning, in the middle and at their end; by few bits or by none."""
+    if request.param == "join":
+        monkeypatch.setattr(relation, "_MOST_BITS", 0)
+    table = tablespec.create_table(
+        str(tmp_path), pa.schema({"id": pa.int64(), "part": pa.int32()}), partition_by=["part"]
+    )
+    for part in range(3):
+        table.append(pa.table({"id": range(100 * part, 100 * part + 100), "part": pa.array([part] * 100, pa.int32())}))
+    table.delete("id in (0, 1, 150, 298, 299)")
+    return table
+
+
+@pytest.mark.parametrize("where", ["true", "part = 1", "part <> 1", "id > 148", "id % 100 < 2", "part = 0 and id < 5"])
+def test_rows_and_counts_leave_out_what_is_deleted_in_any_file(spark, scattered, where):
+    left = [(number, number // 100) for number in range(300) if number not in (0, 1, 150, 298, 299)]
+    wanted = spark.createDataFrame(left, "id long, part int").where(where)
+    frame = tablespec_spark.read(spark, scattered).where(where)
+
+    assert_same_rows(_rows(frame), _rows(wanted))
+    assert frame.count() == wanted.count()
+    assert_same_rows(_rows(frame.groupBy("part").count()), _rows(wanted.groupBy("part").count()))
+
+
+def test_counts_of_every_kind_leave_out_what_is_deleted(spark, thinned):
+    tablespec_spark.attach(spark, thinned, "thinned")
+    counts = {
+        "SELECT count(*), count(1), count(id), count(DISTINCT text) FROM thinned": [(14, 14, 14, 5)],
+        "SELECT count(*) + 1 AS more FROM thinned": [(15,)],
+        "SELECT count(*) FILTER (WHERE id > 5) FROM thinned": [(11,)],
+        "SELECT count(NULL) FROM thinned": [(0,)],
+        "SELECT count(*) FROM (SELECT * FROM thinned LIMIT 13)": [(13,)],
+        "SELECT count(*) FROM (SELECT explode(array(id, id)) FROM thinned)": [(28,)],
+        "SELECT count(*) FROM (SELECT id FROM thinned UNION ALL SELECT id FROM thinned WHERE id < 2)": [(16,)],
+        "SELECT (SELECT count(*) FROM thinned) AS all, count(*) FROM thinned WHERE id < 3": [(14, 3)],
+    }
+
+    assert {text: _rows(spark.sql(text)) for text in counts} == counts
+
+
+def test_a_count_of_a_whole_table_looks_at_no_position(spark, thinned, capsys):
+    frame = tablespec_spark.read(spark, thinned)
+
+    frame.groupBy().count().explain()
+    whole = capsys.readouterr().out
+    frame.where("id > 3").groupBy().count().explain()
+    some = capsys.readouterr().out
+
+    assert "row_index" in some
+    assert "row_index" not in whole
+
+
+def test_deleted_rows_do_not_come_out_of_tables_that_spark_reads_row_by_row(spark, tmp_path):
+    columns = {f"c{number}": pa.array(range(5)) for number in range(110)}
+    table = tablespec.create_table(str(tmp_path), pa.table(columns).schema)
+    table.append(pa.table(columns))
+    table.delete("c0 in (1, 3)")
+    frame = tablespec_spark.read(spark, table)
+
+    assert_same_rows(_rows(frame), [(number,) * 110 for number in (0, 2, 4)])
+    assert frame.count() == 3
+
+
+def test_a_column_of_the_name_that_spark_has_for_positions_is_read_as_it_is(spark, tmp_path):
+    data = pa.table({"_tmp_metadata_row_index": pa.array([7, 8, 9])})
+    table = tablespec.create_table(str(tmp_path), data.schema)
+    table.append(data)
+    table.delete("_tmp_metadata_row_index = 8")
+
+    assert_same_rows(_rows(tablespec_spark.read(spark, table)), [(7,), (9,)])
 
 
 def test_read_optimized_leaves_deletions_aside(spark, thinned):
