@@ -27,7 +27,7 @@ _ROOTS: set[str] = set()
 # Files tell their dates by the one calendar unless their writer says otherwise.
 PARQUET_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 
-# A column of this name gets the position of each row in its file from Spark's Parquet reader, without the struct that `_metadata` makes of it.
+# A column of this name gets the position of each row in its file from Spark's Parquet reader, without the struct of `_metadata`.
 ROW_INDEX = "_tmp_metadata_row_index"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import attrs
 import pyarrow as pa
@@ -43,7 +43,7 @@ class DeltaSpark:
     def sql(self, statement: str) -> pa.Table:
         """The rows of a query; DeltaSparkError when it is refused."""
         into = self.folder / f"{next(self.numbers)}.arrow"
-        self._ask(sql=statement, into=str(into))
+        self.ask(sql=statement, into=str(into))
         with pa.OSFile(str(into)) as file:
             rows = pa.ipc.open_file(file).read_all()
         into.unlink()
@@ -51,7 +51,7 @@ class DeltaSpark:
 
     def run(self, statement: str) -> None:
         """Run a command, whatever it tells; DeltaSparkError when it is refused."""
-        self._ask(run=statement)
+        self.ask(run=statement)
 
     def rows(self, table: Path, version: int | None = None) -> pa.Table:
         """The rows of a table, as of a version."""
@@ -60,9 +60,10 @@ class DeltaSpark:
 
     def checkpoint(self, table: Path) -> None:
         """Let it write a checkpoint."""
-        self._ask(checkpoint=str(table))
+        self.ask(checkpoint=str(table))
 
-    def _ask(self, **question: str) -> None:
+    def ask(self, **question: str) -> dict[str, Any]:
+        """What the worker answers; DeltaSparkError when it refuses."""
         print(json.dumps(question), file=self.questions, flush=True)
         line = self.answers.readline()
         if not line:
@@ -70,10 +71,11 @@ class DeltaSpark:
         told = json.loads(line)
         if "error" in told:
             raise DeltaSparkError(told["error"])
+        return dict(told)
 
 
 @contextmanager
-def delta_spark(folder: Path) -> Iterator[DeltaSpark]:
+def delta_spark(folder: Path, worker: Path = WORKER) -> Iterator[DeltaSpark]:
     """A session that lives as long as the block; UnreachableError where its packages or its jars cannot be fetched."""
     try:
         python = python_with("jvm-venv", PACKAGES)
@@ -85,7 +87,7 @@ def delta_spark(folder: Path) -> Iterator[DeltaSpark]:
     with (
         log.open("w") as errors,
         subprocess.Popen(
-            [python, WORKER, str(BUILD / "jvm-jars")],
+            [python, worker, str(BUILD / "jvm-jars")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -19,13 +20,8 @@ PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
 def started(jars: str) -> SparkSession:
-    """A session for many tiny tables; the first one ever fetches the jars."""
-    builder = SparkSession.builder.master("local[2]").appName("Delta on Spark")
-    for name, value in {
-        "spark.jars.packages": PACKAGE,
-        "spark.jars.ivy": jars,
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    """A session for many tiny tables."""
+    settings = {
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Duser.timezone=UTC",
         "spark.sql.session.timeZone": "UTC",
@@ -36,8 +32,21 @@ def started(jars: str) -> SparkSession:
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    }
+    return delta_session(jars, settings)
+
+
+def delta_session(jars: str, settings: dict[str, str]) -> SparkSession:
+    """A session with Delta in it; the first one ever fetches the jars."""
+    builder = SparkSession.builder.master("local[2]").appName("Delta on Spark")
+    for name, value in {
+        "spark.jars.packages": PACKAGE,
+        "spark.jars.ivy": jars,
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **settings,
     }.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
@@ -62,12 +71,14 @@ def answer(spark: SparkSession, asked: dict[str, str]) -> dict[str, Any]:
     return {}
 
 
-def main() -> None:
+def serve(
+    start: Callable[[str], SparkSession], answer: Callable[[SparkSession, dict[str, str]], dict[str, Any]]
+) -> None:
     """Answer until there are no more questions."""
     # Spark and its launcher talk on the standard output; from here on that goes where errors go.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    spark = started(sys.argv[1])
+    spark = start(sys.argv[1])
     print(json.dumps({}), file=answers, flush=True)
     for line in sys.stdin:
         print(json.dumps(answer(spark, json.loads(line))), file=answers, flush=True)
@@ -75,4 +86,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(started, answer)
