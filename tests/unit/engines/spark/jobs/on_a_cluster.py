@@ -41,7 +41,8 @@ def main(master: str, url: str, scratch: Path) -> None:
     clauses = [tablespec.when_matched_update(), tablespec.when_not_matched_insert()]
     merged = tablespec_spark.merge(spark, table, source, "t.id = s.id", *clauses)
     told |= {"updated": merged.rows_updated, "inserted": merged.rows_inserted}
-    told["left"] = tablespec_spark.read(spark, table).count()
+    left = tablespec_spark.read(spark, table)
+    told |= {"left": left.count(), "highest": left.agg({"fare": "max"}).head()[0]}
     print(json.dumps(told))  # noqa: T201 - the test reads it
     spark.stop()
 
