@@ -44,6 +44,7 @@ DEADLY: dict[str, Callable[[Storage], object]] = {
     "append with a checkpoint": _on(lambda table: VERBS["append"].run(table, "a")),
     "checkpoint": _on(lambda table: table.checkpoint()),
     "vacuum": _on(lambda table: table.vacuum(timedelta(0), runner=ONE, **SHORT)),
+    "vacuum_indexes": _on(lambda table: table.vacuum_indexes(timedelta(0), runner=ONE, **SHORT)),
     "expire_log": _on(lambda table: table.expire_log(timedelta(0), **SHORT)),
     "create_record_index": _on(lambda table: table.create_record_index(runner=ONE)),
     "create_text_index": _on(lambda table: table.create_text_index(["p"], runner=ONE)),

@@ -78,6 +78,7 @@ VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
     "compact": (lambda table: table.compact(), {"UPDATE"}),
     "cluster": (lambda table: table.cluster(["id"]), {"UPDATE"}),
     "vacuum": (lambda table: table.vacuum(), {"DELETE"}),
+    "vacuum_indexes": (lambda table: table.vacuum_indexes(), {"UPDATE"}),
     "expire_log": (lambda table: table.expire_log(), {"DELETE"}),
     "restore": (lambda table: table.restore(0), {"INSERT", "UPDATE", "DELETE"}),
 }
