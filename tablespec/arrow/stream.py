@@ -13,7 +13,6 @@ from tablespec.errors import UnsupportedTypeError
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
-_AHEAD = 1
 
 
 @runtime_checkable
@@ -36,14 +35,14 @@ def record_batches(data: ArrowStream | pa.RecordBatch) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(data)
 
 
-def worked_ahead(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
-    """What `work` makes of each item, in their order, while threads are at the next ones."""
-    with ThreadPoolExecutor(_AHEAD) as threads:
+def worked_ahead(work: Callable[[_T], _R], items: Iterable[_T], ahead: int = 1) -> Iterator[_R]:
+    """What `work` makes of each item, in their order, while as many threads are at the next ones."""
+    with ThreadPoolExecutor(ahead) as threads:
         pending: deque[Future[_R]] = deque()
         try:
             for item in items:
                 pending.append(threads.submit(work, item))
-                if len(pending) > _AHEAD:
+                if len(pending) > ahead:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()

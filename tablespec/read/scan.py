@@ -9,6 +9,7 @@ import attrs
 import pyarrow as pa
 
 from tablespec.arrow.schema import arrow_schema
+from tablespec.arrow.stream import worked_ahead
 from tablespec.expr.nodes import TRUE, Predicate, all_of
 from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import JudgedSlice, MergingCodec, Survey, TableFormat, TableState
@@ -116,17 +117,19 @@ class Scan:
         return [ReadTask(self.reader, self.predicate, group) for group in balanced(pieces, target_bytes)]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch; no more than one slice is open at a time."""
-        for task in self.tasks():
-            yield from task.read()
+        """The rows, batch by batch, slice after slice; no more than one is open at a time."""
+        yield from self._whole().read()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as an Arrow stream."""
         return pa.RecordBatchReader.from_batches(self.arrow_schema, self.to_batches())
 
     def to_table(self) -> pa.Table:
-        """All rows in memory."""
-        return pa.Table.from_batches(self.to_batches(), self.arrow_schema)
+        """All rows in memory, slice after slice; as many are read at a time as there are processors."""
+        whole = self._whole()
+        opened = whole.opener()
+        parts = worked_ahead(lambda piece: tuple(opened(piece)), whole.slices, pa.cpu_count())
+        return pa.Table.from_batches((batch for part in parts for batch in part), self.arrow_schema)
 
     def count(self) -> int:
         """The number of rows; slices whose rows all match are counted without being read where the log knows how many they hold."""
@@ -140,6 +143,9 @@ class Scan:
             task = ReadTask(self.reader.project(()), self.predicate, (_piece(found),))
             total += sum(batch.num_rows for batch in task.read())
         return total
+
+    def _whole(self) -> ReadTask:
+        return ReadTask(self.reader, self.predicate, tuple(_piece(one) for one in self.known_slices))
 
     @property
     def arrow_schema(self) -> pa.Schema:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 import attrs
@@ -39,9 +39,13 @@ class ReadTask:
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """The rows of the slices that match."""
+        for rows in map(self.opener(), self.slices):
+            yield from rows
+
+    def opener(self) -> Callable[[TaskSlice], Iterator[pa.RecordBatch]]:
+        """Opens any of the slices for its rows that match."""
         filtering = self.reader.push_down_filters(self.predicate)
-        for piece in self.slices:
-            yield from (self.reader if piece.all_match else filtering).open(piece.slice, piece.known)
+        return lambda piece: (self.reader if piece.all_match else filtering).open(piece.slice, piece.known)
 
 
 class Sliced(Protocol):

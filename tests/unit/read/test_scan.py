@@ -162,3 +162,15 @@ def test_a_survey_tells_what_the_slices_tell_one_by_one(tmp_path, checkpointed, 
     assert {*survey.unclean} == {slice_ for slice_ in slices if not slice_.is_clean}
     assert len(survey.unclean) == (3 if where is None else 2)
     assert survey.bytes >= sum(slice_.size for slice_ in slices)
+
+
+def test_rows_come_in_the_order_of_the_slices_however_they_are_read(tmp_path):
+    table = tablespec.create_table(str(tmp_path / "t"), pa.schema({"n": pa.int64()}))
+    for number in range(8):
+        table.append(pa.table({"n": [number] * (1 if number % 2 else 20_000)}))
+    scan = table.scan()
+
+    in_order = pa.concat_tables(pa.Table.from_batches(table.slice_reader().open(one.slice)) for one in scan.slices)
+
+    assert scan.to_table().equals(in_order)
+    assert pa.Table.from_batches(scan.to_batches()).equals(in_order)
