@@ -47,6 +47,8 @@ class _Pages:
     def page_of(self, row: int) -> int:
         """The page that holds a row, which is first looked for where it would be if all pages had as many rows."""
         guess = row * len(self.found) // self.rows
+        if self.first_row(guess) <= row < self.first_row(guess + 1):
+            return guess
         low, high = max(0, guess - _NEAR), min(len(self.found), guess + _NEAR)
         if not self.first_row(low) <= row < self.first_row(high):
             low, high = 0, len(self.found)
