@@ -130,7 +130,9 @@ def _in_dictionaries(footer: pq.FileMetaData, texts: Collection[str]) -> list[st
     """The columns whose values are nothing but places in a dictionary, in every row group."""
     leaves = leaf_indexes(footer)
     groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
-    return [name for name in texts if all(_in_dictionary(group.column(leaves[name])) for group in groups)]
+    # A name with dots that stands for two leaves is not among them.
+    known = [name for name in texts if name in leaves]
+    return [name for name in known if all(_in_dictionary(group.column(leaves[name])) for group in groups)]
 
 
 def _in_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:

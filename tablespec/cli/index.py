@@ -10,7 +10,7 @@ import typer
 from tablespec import TOKENIZERS, Table, TableIndex
 from tablespec.cli.answer import count_of, write_facts, write_records, write_table
 from tablespec.cli.facts import Document
-from tablespec.cli.maintain import AllowShort, DryRun, Retention, time_of, write_removed
+from tablespec.cli.maintain import AllowShort, DryRun, Retention, Watched, time_of, write_removed
 from tablespec.cli.options import AsJson, At, Columns, Limit, StorageOption, Url, names, table_at
 from tablespec.cli.screen import progress, write
 
@@ -90,9 +90,9 @@ def vacuum(
 ) -> None:
     """Remove what indexes hold about files that are gone, where the table's own vacuum does not: on Hudi tables."""
     opened = table_at(table, storage_option)
-    with progress("removing files"):
+    with progress("removing files") as bar:
         removed = opened.vacuum_indexes(
-            time_of(retention), dry_run=dry_run, allow_short_retention=allow_short_retention
+            time_of(retention), dry_run=dry_run, allow_short_retention=allow_short_retention, runner=Watched(bar)
         )
     write_removed(opened.url, removed, dry_run=dry_run, as_json=as_json)
 

@@ -30,6 +30,11 @@ class Removed:
     paths: tuple[str, ...]
     bytes: int
 
+    @classmethod
+    def of(cls, files: Sequence[FileInfo]) -> Removed:
+        """What the removal of files is told as."""
+        return cls(tuple(file.path for file in files), sum(file.size for file in files))
+
 
 @attrs.frozen
 class RemoveTask:
@@ -63,8 +68,9 @@ def vacuum(
     state = target.latest()
     # Tables may ask whoever removes files to know all their features: the check for writing is that.
     target.check_writable(state, "vacuum")
-    wanted = _retention(target.storage.url, retention, target.retention(state).files, allowed=allow_short_retention)
-    before = time.time_ns() // 1_000_000 - wanted // timedelta(milliseconds=1)
+    before = _retained_since(
+        target.storage.url, retention, target.retention(state).files, allowed=allow_short_retention
+    )
     # Listed before the log is read: what is committed in between is needed then.
     files = list(target.storage.list())
     needed = target.needed_since(oldest_retained(target.timeline(), before))
@@ -74,7 +80,7 @@ def vacuum(
     going = plan([*target.disposable(state, own), *indexes], kept, before)
     if not dry_run:
         remove(target.storage, going, runner)
-    return Removed(tuple(file.path for file in going), sum(file.size for file in going))
+    return Removed.of(going)
 
 
 def vacuum_indexes(
@@ -91,15 +97,14 @@ def vacuum_indexes(
     index reads rows instead.
     """
     storage = format_.storage
-    wanted = _retention(storage.url, retention, LEAST_RETENTION, allowed=allow_short_retention)
-    before = time.time_ns() // 1_000_000 - wanted // timedelta(milliseconds=1)
+    before = _retained_since(storage.url, retention, LEAST_RETENTION, allowed=allow_short_retention)
     files = outside_of_tables(list(storage.list()))
     indexes = [file for file in files if is_of_index(file.path)]
     there = frozenset(file.path for file in files)
     going = plan(indexes, needed_files(storage, there) if indexes else there, before)
     if not dry_run:
         remove(storage, going, runner)
-    return Removed(tuple(file.path for file in going), sum(file.size for file in going))
+    return Removed.of(going)
 
 
 def expire_log(
@@ -117,15 +122,14 @@ def expire_log(
     target = maintainable(format_, "expire_log")
     state = target.latest()
     target.check_writable(state, "expire_log")
-    wanted = _retention(target.storage.url, retention, target.retention(state).log, allowed=allow_short_retention)
-    before = time.time_ns() // 1_000_000 - wanted // timedelta(milliseconds=1)
+    before = _retained_since(target.storage.url, retention, target.retention(state).log, allowed=allow_short_retention)
     timeline = target.timeline()
     going = () if timeline.instants[0].timestamp > before else target.expired_log(oldest_retained(timeline, before))
     if not dry_run:
         # Oldest first: whatever stops this, the log stays without a gap.
         for file in going:
             target.storage.delete(file.path)
-    return Removed(tuple(file.path for file in going), sum(file.size for file in going))
+    return Removed.of(going)
 
 
 def oldest_retained(timeline: Timeline, before: int) -> int:
@@ -160,13 +164,13 @@ def remove_files(task: RemoveTask) -> int:
     return len(task.paths)
 
 
-def _retention(table: str, asked: timedelta | None, configured: timedelta, *, allowed: bool) -> timedelta:
-    if asked is None:
-        return configured
+def _retained_since(table: str, asked: timedelta | None, configured: timedelta, *, allowed: bool) -> int:
+    """The time, in milliseconds, at which the retention that is asked for begins."""
     least = min(configured, LEAST_RETENTION)
-    if asked < least and not allowed:
+    if asked is not None and asked < least and not allowed:
         raise ShortRetentionError(table, str(asked), str(least))
-    return asked
+    wanted = configured if asked is None else asked
+    return time.time_ns() // 1_000_000 - wanted // timedelta(milliseconds=1)
 
 
 def _inner_table(path: str) -> str:

@@ -174,3 +174,14 @@ def test_rows_come_in_the_order_of_the_slices_however_they_are_read(tmp_path):
 
     assert scan.to_table().equals(in_order)
     assert pa.Table.from_batches(scan.to_batches()).equals(in_order)
+
+
+def test_a_name_with_a_dot_that_reads_like_a_member_of_a_struct_is_its_own_column(tmp_path):
+    member = pa.struct({"b": pa.string()})
+    rows = pa.table(
+        {"n": [1, 2, 3], "a.b": ["x", "x", "y"], "a": pa.array([{"b": "p"}, {"b": "p"}, None], member)},
+    )
+    table = tablespec.create_table(str(tmp_path / "t"), rows.schema)
+    table.append(rows)
+
+    assert_same_rows(table.scan("n > 1"), rows.slice(1))
