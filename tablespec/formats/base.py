@@ -119,6 +119,10 @@ class LoggingCodec(SliceCodec, Protocol):
         """The changes in files, with these columns of the rows."""
         ...
 
+    def record_keys(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """The keys of rows as these files spell them, given the columns that rows are known by."""
+        ...
+
 
 @attrs.frozen(kw_only=True)
 class Survey:

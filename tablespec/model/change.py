@@ -91,13 +91,14 @@ class InferredChanges:
 class KeyedChanges:
     """The row changes of one commit, told by the states of file groups before and after it.
 
-    Rows of a group with the same value in the column `key` are the same row, which was changed where `version` differs.
+    Rows of a group with the same values in the columns `key` are the same row, which was changed where `version` differs, or any column
+    where rows carry no version.
     """
 
     instant: Instant
     slices: tuple[SliceChange, ...]
-    key: str
-    version: str
+    key: tuple[str, ...]
+    version: str | None
 
 
 CommitChanges = ExplicitChanges | InferredChanges | KeyedChanges

@@ -135,7 +135,7 @@ def _without_equal_rows(reader: FileSliceReader, changes: Sequence[SliceChange])
     if rows is None:
         return
     border = sum(batch.num_rows for batch in gone)
-    codes = _codes(rows)
+    codes = row_codes(rows).to_pylist()
     before, after = codes[:border], codes[border:]
     names = list(reader.schema.names)
     yield from _kept(rows.slice(0, border).select(names), _unequal(before, after), _DELETE)
@@ -154,7 +154,7 @@ def _unequal(codes: Sequence[int], others: Sequence[int]) -> pa.Array:
     return pc.equal(pa.Array.from_buffers(pa.uint8(), len(mask), [None, pa.py_buffer(mask)]), 1)
 
 
-def _codes(rows: pa.Table) -> list[int]:
+def row_codes(rows: pa.Table) -> pa.Int64Array:
     """A number for each row that equal rows share, and only they; NaN equals itself, as null does."""
     codes = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)
     for column in rows.columns:
@@ -165,8 +165,7 @@ def _codes(rows: pa.Table) -> list[int]:
         joined = pc.add(pc.multiply(codes, len(encoded.dictionary)), encoded.indices.cast(pa.int64()))
         # Numbered anew, the codes stay below the number of rows and never run over.
         codes = joined.dictionary_encode().indices.cast(pa.int64())
-    found: list[int] = codes.to_pylist()
-    return found
+    return codes
 
 
 def _kept(rows: pa.Table, mask: pa.Array, change_type: str) -> Iterator[Changed]:

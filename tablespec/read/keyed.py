@@ -12,7 +12,7 @@ from tablespec.errors import CorruptFileError
 from tablespec.formats.base import LoggingCodec
 from tablespec.model.change import ChangeType, KeyedChanges, SliceChange
 from tablespec.model.file import FileSlice
-from tablespec.read.images import Changed, Identities, change_types
+from tablespec.read.images import Changed, Identities, change_types, row_codes
 from tablespec.read.slice_reader import FileSliceReader
 
 _DELETE, _INSERT = ChangeType.DELETE.value, ChangeType.INSERT.value
@@ -21,19 +21,24 @@ _PREIMAGE, _POSTIMAGE = ChangeType.UPDATE_PREIMAGE.value, ChangeType.UPDATE_POST
 
 def keyed(reader: FileSliceReader, changes: KeyedChanges) -> Iterator[Changed]:
     """The changed rows group by group; the reader says which columns are wanted. No more than one group is in memory."""
+    assert isinstance(reader.codec, LoggingCodec)
     for change in changes.slices:
         if change.log:
-            yield from _noted(reader, change, changes.key)
+            yield from _noted(reader, reader.codec, change, changes.key)
         else:
             yield from _compared(reader, change, changes)
 
 
 def _compared(reader: FileSliceReader, change: SliceChange, changes: KeyedChanges) -> Iterator[Changed]:
     """What differs between the states of a group before and after the commit."""
-    wide = reader.project(tuple(dict.fromkeys((*reader.schema.names, changes.key, changes.version))))
+    told_by = reader.layout.schema.names if changes.version is None else (changes.version,)
+    wide = reader.project(tuple(dict.fromkeys((*reader.schema.names, *changes.key, *told_by))))
     before, after = _rows(wide, change.before), _rows(wide, change.after)
+    told = pa.concat_tables([before, after]).select(list(told_by))
+    versions = row_codes(told) if changes.version is None else _whole(told.column(0))
     gone, come = (
-        Identities(_whole(rows.column(changes.key)), _whole(rows.column(changes.version))) for rows in (before, after)
+        Identities(_keys(reader, rows, changes.key), versions.slice(start, rows.num_rows))
+        for rows, start in ((before, 0), (after, before.num_rows))
     )
     yield from _typed(reader, before, change_types(gone, come, _DELETE, _PREIMAGE))
     yield from _typed(reader, after, change_types(come, gone, _INSERT, _POSTIMAGE))
@@ -45,12 +50,13 @@ def _typed(reader: FileSliceReader, rows: pa.Table, types: pa.Array) -> Iterator
         yield _batch(rows.select(list(reader.schema.names)).take(chosen)), types.take(chosen)
 
 
-def _noted(reader: FileSliceReader, change: SliceChange, key: str) -> Iterator[Changed]:
+def _noted(
+    reader: FileSliceReader, codec: LoggingCodec, change: SliceChange, key: tuple[str, ...]
+) -> Iterator[Changed]:
     """The changes that the writer noted; rows that it left out come from the states before and after."""
-    assert isinstance(reader.codec, LoggingCodec)
     constants = dict(zip(reader.layout.constants, change.slice.partition_values))
     sides = ((change.before, ("d", "u"), _DELETE, _PREIMAGE), (change.after, ("i", "u"), _INSERT, _POSTIMAGE))
-    for logged in reader.codec.logged_changes(reader.storage, change.log, reader.schema):
+    for logged in codec.logged_changes(reader.storage, change.log, reader.schema):
         for (slice_, operations, alone, image), noted in zip(sides, (logged.before, logged.after)):
             chosen = pc.is_in(logged.operations, pa.array(operations))
             types = pc.if_else(pc.equal(logged.operations.filter(chosen), "u"), image, alone)
@@ -64,15 +70,20 @@ def _noted(reader: FileSliceReader, change: SliceChange, key: str) -> Iterator[C
 
 
 def _looked_up(
-    reader: FileSliceReader, change: SliceChange, slice_: FileSlice | None, key: str, keys: pa.Array
+    reader: FileSliceReader, change: SliceChange, slice_: FileSlice | None, key: tuple[str, ...], keys: pa.Array
 ) -> pa.RecordBatch:
     """The rows of a state that have these keys, in their order."""
-    rows = _rows(reader.project(tuple(dict.fromkeys((*reader.schema.names, key)))), slice_)
-    places = pc.index_in(keys, _whole(rows.column(key)))
+    rows = _rows(reader.project(tuple(dict.fromkeys((*reader.schema.names, *key)))), slice_)
+    places = pc.index_in(keys, _keys(reader, rows, key))
     if places.null_count:
         why = f"it notes a change of {keys.filter(places.is_null())[0]!s}, which the table does not hold at that time"
         raise CorruptFileError(reader.storage.url, change.log[0].path, why)
     return _batch(rows.select(list(reader.schema.names)).take(places))
+
+
+def _keys(reader: FileSliceReader, rows: pa.Table, key: tuple[str, ...]) -> pa.Array:
+    assert isinstance(reader.codec, LoggingCodec)
+    return reader.codec.record_keys([_whole(rows.column(name)) for name in key])
 
 
 def _rows(reader: FileSliceReader, slice_: FileSlice | None) -> pa.Table:

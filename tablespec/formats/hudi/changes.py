@@ -10,7 +10,6 @@ from tablespec.errors import ChangesGoneError
 from tablespec.formats.hudi.commit_metadata import CommitMetadata, WriteStat
 from tablespec.formats.hudi.listing import GroupFile, slices_at
 from tablespec.formats.hudi.names import parse_log_file_name
-from tablespec.formats.hudi.schema import COMMIT_TIME_COLUMN, RECORD_KEY_COLUMN
 from tablespec.formats.hudi.timeline import ActiveTimeline, CompletedAction, visibility_of
 from tablespec.model.change import KeyedChanges, SliceChange
 from tablespec.model.file import FileGroupId, FileSlice, LogFile
@@ -25,6 +24,8 @@ class GroupHistory:
     timeline: ActiveTimeline
     layout: int
     whole_images: bool
+    key: tuple[str, ...]
+    version: str | None
 
     def slice_at(self, group: FileGroupId, upto: int, replaced: frozenset[FileGroupId]) -> FileSlice | None:
         """The state of a group after the writes up to a request time."""
@@ -43,7 +44,7 @@ class GroupHistory:
             stats.setdefault(stat.group, []).append(stat)
         changes += [self._written(action, group, of_group, replaced) for group, of_group in stats.items()]
         found = tuple(change for change in changes if change is not None)
-        return KeyedChanges(action.instant, found, RECORD_KEY_COLUMN, COMMIT_TIME_COLUMN) if found else None
+        return KeyedChanges(action.instant, found, self.key, self.version) if found else None
 
     def _replaced(
         self, action: CompletedAction, group: FileGroupId, replaced: frozenset[FileGroupId]

@@ -19,8 +19,16 @@ from tablespec.errors import (
 )
 from tablespec.formats.base import LoggedChanges
 from tablespec.formats.hudi.instant_time import instant_texts
+from tablespec.formats.hudi.key_generator import key_prefix
 from tablespec.formats.hudi.log_file import Damage, LogBlock, blocks_of
-from tablespec.formats.hudi.log_records import KEY_FIELD, RecordShape, changes_of, counts_records, records_of
+from tablespec.formats.hudi.log_records import (
+    KEY_FIELD,
+    RecordShape,
+    changes_of,
+    counts_records,
+    records_of,
+    virtual_keys,
+)
 from tablespec.formats.hudi.log_scan import counting
 from tablespec.formats.hudi.merge import IncompleteRowsError, Records, merge
 from tablespec.formats.hudi.merge_rules import MergeRules, merge_rules
@@ -78,6 +86,7 @@ class HudiCodec:
 
     def logged_changes(self, storage: Storage, files: Sequence[LogFile], columns: Schema) -> Iterator[LoggedChanges]:
         """The changes that writers noted in files of their own."""
+        prefix = "" if self.table.meta_fields else key_prefix(self.table)
         for file in files:
             blocks, damaged = _blocks(storage, file)
             if damaged:
@@ -88,9 +97,13 @@ class HudiCodec:
                     if not counts_records(block):
                         continue
                     names = dict(self.schema_history.stored_names(self.upto, block.instant or 0))
-                    yield changes_of(block, columns.stored_as(names))
+                    yield changes_of(block, columns.stored_as(names), prefix)
                 except (ValueError, KeyError, pa.ArrowException) as error:
                     raise CorruptFileError(storage.url, file.path, str(error)) from error
+
+    def record_keys(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """The keys of rows: their meta column, or made of the columns of the record key."""
+        return columns[0] if self.table.meta_fields else virtual_keys(list(zip(self.table.record_key, columns)))
 
     def problems(self, storage: Storage, slice_: FileSlice) -> list[str]:
         """What is damaged in the log of a slice, one sentence each."""

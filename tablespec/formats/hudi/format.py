@@ -27,7 +27,7 @@ from tablespec.formats.hudi.instant_time import number_at, whole_number
 from tablespec.formats.hudi.listing import data_files, lost_groups
 from tablespec.formats.hudi.metadata_table import load_metadata_table
 from tablespec.formats.hudi.properties import BACKUP, PROPERTIES, TableProperties, load_properties
-from tablespec.formats.hudi.schema import parse_avro_schema
+from tablespec.formats.hudi.schema import COMMIT_TIME_COLUMN, RECORD_KEY_COLUMN, parse_avro_schema
 from tablespec.formats.hudi.schema_history import SchemaHistory, load_schema_history
 from tablespec.formats.hudi.state import HudiState, Window, state_of
 from tablespec.formats.hudi.timeline import (
@@ -177,9 +177,9 @@ class HudiFormat:
     def changes_between(self, state: TableState, after: int, predicate: Predicate) -> Sequence[CommitChanges]:
         """What each write that was requested after a time did to the rows of file groups, oldest first."""
         assert isinstance(state, HudiState)
-        if not state.table.meta_fields:
-            way_out = "scan it at two instants and compare"
-            raise UnsupportedTableError(self.storage.url, "reads of changes without meta fields", way_out)
+        if not state.table.meta_fields and not state.record_key:
+            feature = "reads of changes without meta fields and without a record key"
+            raise UnsupportedTableError(self.storage.url, feature, "scan it at two instants and compare")
         begin = -1 if after < 0 else whole_number(after)
         archived = self._archived(state.table, state.timeline, begin)
         for gone in [action for action in archived if action.request > begin][-1:]:
@@ -191,6 +191,8 @@ class HudiFormat:
             layout=state.table.layout,
             whole_images=state.properties.get("hoodie.table.cdc.supplemental.logging.mode", "").upper()
             == "DATA_BEFORE_AFTER",
+            key=(RECORD_KEY_COLUMN,) if state.table.meta_fields else state.record_key,
+            version=COMMIT_TIME_COLUMN if state.table.meta_fields else None,
         )
         actions = [one for one in state.timeline.writes if begin < one.request <= state.instant.version]
         found = changes_of_all(history, actions, self._commit, state.files.may_match(predicate))

@@ -77,6 +77,12 @@ def knows_record_keys(properties: TableProperties) -> bool:
     return _generator_type(properties.key_generator) in _TYPE_OF_CLASS.values()
 
 
+def key_prefix(properties: TableProperties) -> str:
+    """What some releases write before a key of one column; empty where none does."""
+    named = len(properties.record_key) == 1 and _generator_type(properties.key_generator) == "COMPLEX"
+    return f"{properties.record_key[0]}:" if named else ""
+
+
 def shown_schema(schema: Schema, generator: KeyGenerator) -> Schema:
     """The schema as Hudi on Spark shows it: partition columns are nullable, those of formatted times are strings."""
     names = {field.name for field in generator.fields}

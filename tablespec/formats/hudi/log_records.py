@@ -139,7 +139,7 @@ class RecordShape:
 def records_of(block: LogBlock, shape: RecordShape) -> Records:
     """The records of a data or delete block; raises ValueError where its content cannot be understood."""
     if block.type is BlockType.DELETE:
-        return _deletes(block, shape.ordering)
+        return _deletes(block, shape)
     stored = stored_batch(block, frozenset(field.stored_name for field in shape.logged))
     columns = None
     if block.is_partial:
@@ -147,7 +147,7 @@ def records_of(block: LogBlock, shape: RecordShape) -> Records:
     return shape.of_log(fitted(stored, shape.logged), columns)
 
 
-def changes_of(block: LogBlock, columns: Schema) -> LoggedChanges:
+def changes_of(block: LogBlock, columns: Schema, key_prefix: str = "") -> LoggedChanges:
     """The changes of a change block, with these columns of their rows where the block holds rows."""
     if block.type is not BlockType.CDC:
         raise ValueError(f"it holds a block of type {block.type.name} instead of changes")
@@ -155,7 +155,7 @@ def changes_of(block: LogBlock, columns: Schema) -> LoggedChanges:
     names = stored.schema.names
     return LoggedChanges(
         stored.column("op"),
-        stored.column("record_key") if "record_key" in names else None,
+        without_prefix(stored.column("record_key"), key_prefix) if "record_key" in names else None,
         *(_image(stored.column(side), columns) if side in names else None for side in ("before", "after")),
     )
 
@@ -204,6 +204,13 @@ def virtual_keys(columns: Sequence[tuple[str, pa.Array]]) -> pa.Array:
         text = pc.if_else(pc.equal(text, ""), "__empty__", text)
         parts.append(pc.binary_join_element_wise(f"{name}:", text, ""))
     return pc.binary_join_element_wise(*parts, ",")
+
+
+def without_prefix(keys: pa.Array, prefix: str) -> pa.Array:
+    """The keys as rows tell them, where some releases write the name of the column before the value."""
+    if not prefix:
+        return keys
+    return pc.if_else(pc.starts_with(keys, prefix), pc.utf8_slice_codeunits(keys, len(prefix)), keys)
 
 
 def _key_text(values: pa.Array) -> pa.Array:
@@ -265,11 +272,11 @@ def _delete_records(block: LogBlock) -> list[dict[str, object]]:
     return listed
 
 
-def _deletes(block: LogBlock, ordering: Sequence[Field]) -> Records:
-    listed = _delete_records(block)
+def _deletes(block: LogBlock, shape: RecordShape) -> Records:
+    listed, ordering = _delete_records(block), shape.ordering
     values = [_unwrapped(one["orderingVal"], len(ordering)) for one in listed]
     return Records(
-        keys=pa.array([one["recordKey"] for one in listed], pa.string()),
+        keys=without_prefix(pa.array([one["recordKey"] for one in listed], pa.string()), shape.rules.key_prefix),
         orderings=tuple(
             _ordering([value[index] for value in values], field.type) for index, field in enumerate(ordering)
         ),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from tablespec.errors import UnsupportedTableError
+from tablespec.formats.hudi.key_generator import key_prefix
 from tablespec.formats.hudi.properties import TableProperties
 
 _EVENT_TIME_PAYLOADS = frozenset({"DefaultHoodieRecordPayload", "EventTimeAvroPayload"})
@@ -21,13 +22,14 @@ _WAY_OUT = "read_optimized reads its base files; compaction by Hudi makes them w
 class MergeRules:
     """How log records meet others of the same key.
 
-    `key` are the columns that keys are made of where rows do not carry them; `delete_marker` is a column with the value
-    that marks a deleted row, besides `_hoodie_is_deleted` and `_hoodie_operation`.
+    `key` are the columns that keys are made of where rows do not carry them, `key_prefix` what deletes may write before such a key;
+    `delete_marker` is a column with the value that marks a deleted row, besides `_hoodie_is_deleted` and `_hoodie_operation`.
     """
 
     event_time: bool
     ordering: tuple[str, ...]
     key: tuple[str, ...] | None
+    key_prefix: str = ""
     delete_marker: tuple[str, str] | None = None
 
 
@@ -45,6 +47,7 @@ def merge_rules(url: str, table: TableProperties) -> MergeRules:
         event_time=mode == "EVENT_TIME_ORDERING" and bool(table.ordering_fields),
         ordering=table.ordering_fields if mode == "EVENT_TIME_ORDERING" else (),
         key=None if table.meta_fields else table.record_key,
+        key_prefix="" if table.meta_fields else key_prefix(table),
         delete_marker=(field, marker) if field and marker else None,
     )
 

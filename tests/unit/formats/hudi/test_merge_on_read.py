@@ -199,6 +199,13 @@ def test_keys_are_made_of_columns_where_rows_do_not_carry_them(mor):
     assert rows(table) == [("1", "a", 11)]
 
 
+def test_a_delete_may_write_the_name_of_the_column_before_a_key_of_one(mor):
+    table = mor(hoodie_populate_meta_fields="false", hoodie_table_keygenerator_type="COMPLEX")
+    table.append(20, "a", "f", update(20, ("1", 11)), delete_block(time(20), [("id:2", None)]))
+
+    assert rows(table) == [("1", "a", 11)]
+
+
 def test_a_scan_is_divided_into_what_engines_read_themselves_and_what_must_be_merged(mor):
     table = mor()
     table.append(20, "a", "f", update(20, ("1", 11)))

@@ -96,12 +96,31 @@ def test_a_window_that_ends_before_it_begins_is_an_error(logged):
         new_rows(logged(), int(time(20)), int(time(10)))
 
 
-def test_windows_and_changes_need_meta_fields(logged):
-    table = logged(hoodie_populate_meta_fields="false")
+def test_windows_need_meta_fields(logged):
+    with pytest.raises(UnsupportedTableError, match="incremental reads without meta fields"):
+        new_rows(logged(hoodie_populate_meta_fields="false"), int(time(10)))
 
-    for read in (new_rows, changed):
-        with pytest.raises(UnsupportedTableError, match="without meta fields"):
-            read(table, int(time(10)))
+
+def test_changes_of_rows_without_meta_fields_are_told_by_their_keys_and_values(logged):
+    table = logged(hoodie_populate_meta_fields="false", hoodie_table_recordkey_fields="id,part")
+    table.append(30, "a", "f", update(30, ("2", 15), ("1", 11)))
+
+    assert changed(table, None) == [
+        (10, "insert", "1", 10),
+        (10, "insert", "2", 20),
+        (20, "insert", "3", 30),
+        (20, "update_postimage", "2", 15),
+        (20, "update_preimage", "2", 20),
+        (30, "update_postimage", "1", 11),
+        (30, "update_preimage", "1", 10),
+    ]
+
+
+def test_changes_need_meta_fields_or_a_record_key(logged):
+    table = logged(hoodie_populate_meta_fields="false", hoodie_table_recordkey_fields="")
+
+    with pytest.raises(UnsupportedTableError, match="changes without meta fields and without a record key"):
+        changed(table, int(time(10)))
 
 
 def archived(table, *instants):
