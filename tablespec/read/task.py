@@ -14,6 +14,11 @@ from tablespec.model.file import FileSlice
 from tablespec.read.known import Known
 from tablespec.read.slice_reader import FileSliceReader
 
+# How many pieces work is shared out in, as long as none is smaller, or larger, than so many bytes.
+SHARES = 16
+LEAST_SHARE = 4 << 20
+MOST_SHARE = 24 << 20
+
 
 @attrs.frozen
 class TaskSlice:
@@ -76,3 +81,9 @@ def balanced(pieces: Sequence[_Piece], target_bytes: int) -> list[tuple[_Piece, 
         heapq.heappush(heap, (size + pieces[index].slice.size, number))
     ordered = sorted(sorted(group) for group in members if group)
     return [tuple(pieces[index] for index in group) for group in ordered]
+
+
+def shares(pieces: Sequence[_Piece]) -> list[tuple[_Piece, ...]]:
+    """The slices in groups for workers that look through them: so many that all finish at about the same time, but none too small."""
+    total = sum(piece.slice.size for piece in pieces)
+    return balanced(pieces, max(LEAST_SHARE, min(MOST_SHARE, total // SHARES)))

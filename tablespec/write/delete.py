@@ -12,15 +12,12 @@ from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.expr.rewrite import simplify
 from tablespec.formats.base import TableFormat, TableState
 from tablespec.read.file_index import Filters, bound_filters
-from tablespec.read.task import TaskSlice, balanced
+from tablespec.read.task import TaskSlice, shares
 from tablespec.write.append import writable
 from tablespec.write.change_target import ChangeTarget, row_ids
 from tablespec.write.execution import Execution, Strategy
 from tablespec.write.merge_sink import Fragment, MergeSink, going
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, finish, run_all
-
-# Small enough that workers finish at about the same time, and large enough that they are not often in each other's way.
-TASK_BYTES = 24 << 20
 
 
 @attrs.frozen(kw_only=True)
@@ -60,7 +57,7 @@ def delete_tasks(handle: ChangeHandle) -> list[DeleteTask]:
     """The reading that a delete needs, in pieces of about equal size."""
     return [
         DeleteTask(target=handle.target, predicate=handle.predicate, slices=group)
-        for group in balanced(handle.pieces(handle.open_files), TASK_BYTES)
+        for group in shares(handle.pieces(handle.open_files))
     ]
 
 

@@ -20,10 +20,9 @@ from tablespec.model.file import FileSlice
 from tablespec.model.row import FILE, POSITION, ROW_ID
 from tablespec.model.schema import Field, Schema
 from tablespec.read.file_index import Filters, bound_filters
-from tablespec.read.task import TaskSlice, balanced
+from tablespec.read.task import TaskSlice, shares
 from tablespec.write.append import writable
 from tablespec.write.change_target import ChangeTarget, RowOp, row_ids
-from tablespec.write.delete import TASK_BYTES
 from tablespec.write.execution import Execution, Strategy
 from tablespec.write.fit import fitted
 from tablespec.write.merge_plan import (
@@ -120,7 +119,7 @@ def merge_tasks(handle: ChangeHandle, merge_plan: MergePlan, source: pa.Table) -
             telling=telling,
             slices=group,
         )
-        for group in balanced(handle.pieces(handle.files), TASK_BYTES)
+        for group in shares(handle.pieces(handle.files))
     ]
 
 

@@ -15,10 +15,10 @@ from tablespec.expr.value import Value
 from tablespec.formats.base import TableFormat
 from tablespec.model.schema import Schema
 from tablespec.read.file_index import Filters, bound_filters
-from tablespec.read.task import TaskSlice, balanced
+from tablespec.read.task import TaskSlice, shares
 from tablespec.write.append import writable
 from tablespec.write.change_target import ChangeTarget, RowOp, row_ids
-from tablespec.write.delete import TASK_BYTES, checked_predicate
+from tablespec.write.delete import checked_predicate
 from tablespec.write.execution import Execution, Strategy
 from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, page
 from tablespec.write.row_change import ChangeHandle, ChangeResult, begin, finish, run_all
@@ -79,7 +79,7 @@ def update_tasks(handle: ChangeHandle, assignments: tuple[tuple[str, Value], ...
     """The reading and writing that an update needs, in pieces of about equal size."""
     return [
         UpdateTask(target=handle.target, predicate=handle.predicate, assignments=assignments, slices=group)
-        for group in balanced(handle.pieces(handle.files), TASK_BYTES)
+        for group in shares(handle.pieces(handle.files))
     ]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tablespec
 from tablespec.model.file import BaseFile, FileGroupId, FileSlice
-from tablespec.read.task import TaskSlice, balanced
+from tablespec.read.task import TaskSlice, balanced, shares
 from tests.rows import assert_same_rows
 
 
@@ -69,6 +69,20 @@ def test_equal_slices_are_spread_evenly():
 def test_a_target_below_one_byte_makes_no_sense():
     with pytest.raises(ValueError, match="target_bytes must be at least 1"):
         balanced([piece(1, 1)], 0)
+
+
+@pytest.mark.parametrize(
+    ("size", "wanted"),
+    [
+        pytest.param(1 << 10, 1, id="what is little stays together"),
+        pytest.param(1 << 20, 16, id="enough pieces for workers to finish at about the same time"),
+        pytest.param(16 << 20, 67, id="and none too large"),
+    ],
+)
+def test_work_is_shared_out_in_as_many_pieces_as_pay(size, wanted):
+    groups = shares([piece(number, size) for number in range(100)])
+
+    assert len(groups) == wanted
 
 
 @pytest.fixture
