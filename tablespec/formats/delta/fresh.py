@@ -100,8 +100,10 @@ def _sources(files: Iterable[_File], lines: Sequence[Line], after: int) -> _Sour
     # Whoever moves rows with tablespec gives those that came back the version of their return, where a tag tells it.
     ours = bool(operation_id(lines))
     returned = [add for add, rows in live if isinstance(rows, AllRows | ReturnedRows)]
+    # Rows that went and came back are no news in their own file, but where they moved they have the version of their return.
+    later = [add for add, _ in live if ours and any(version > after for version in returned_at(add))]
     return _Sources(
-        frozenset(_partition(add) for add, rows in live if rows is not None),
+        frozenset(_partition(add) for add in (*later, *(add for add, rows in live if rows is not None))),
         frozenset(_partition(add) for add in returned if not (ours and returned_at(add))),
     )
 
