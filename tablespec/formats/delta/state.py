@@ -27,6 +27,9 @@ from tablespec.storage.store import FileInfo, Storage
 
 _Answer = TypeVar("_Answer")
 
+# So many slices take a few megabytes.
+FEW_FILES = 4096
+
 KEY_PROPERTY = "tablespec.recordKey"
 MAPPING_MODE = "delta.columnMapping.mode"
 ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
@@ -56,17 +59,26 @@ class AddedFiles:
         return tuple(one for _, one in judged(from_actions(self.actions), predicate, self.shape))
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class LiveFiles:
-    """The live files of a state: those of its checkpoint that nothing touched since, and those added after it."""
+    """The live files of a state: those of its checkpoint that nothing touched since, and those added after it.
+
+    Where they are few, the list of all is kept, so that whoever asks again for the same state does not read the log again.
+    """
 
     storage: Storage
     reconciled: Reconciled
     shape: TableShape
+    _all: list[tuple[JudgedSlice, ...]] = attrs.field(factory=list, init=False, repr=False)
 
     def judge(self, predicate: Predicate) -> Sequence[JudgedSlice]:
         """Those that may match."""
-        return told(self.storage, self.reconciled, lambda reconciled: self._judge(reconciled, predicate))
+        if predicate == TRUE and self._all:
+            return self._all[0]
+        found = told(self.storage, self.reconciled, lambda reconciled: self._judge(reconciled, predicate))
+        if predicate == TRUE and len(found) <= FEW_FILES:
+            self._all.append(tuple(found))
+        return found
 
     def survey(self) -> Survey:
         """What all of them are; sizes of files that are gone since the checkpoint are still counted."""
@@ -136,7 +148,7 @@ class DeltaState:
         """What the adds of this state are understood by."""
         return TableShape(table=self.storage.url, schema=self.schema, partition_columns=self.partition_columns)
 
-    @property
+    @cached_property
     def files(self) -> LiveFiles:
         """The live files."""
         return LiveFiles(self.storage, self.reconciled, self.shape)

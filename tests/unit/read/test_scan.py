@@ -101,6 +101,21 @@ def test_counting_reads_only_files_that_must_be_looked_at(tmp_path):
     assert opened("id = 8") == ["city=la"]
 
 
+def test_a_table_that_is_asked_again_lists_its_log_and_reads_nothing_of_it(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA, partition_by=["city"])
+    table.append(pa.table({"id": [1, 7], "city": ["sf", "la"]}))
+    table.checkpoint()
+    storage = CountingStorage.at(str(tmp_path))
+    again = Table(DeltaFormat(storage))
+    first = again.scan().slices
+    storage.calls.clear()
+
+    assert again.scan().slices == first
+    assert storage.calls == [("list", "_delta_log")]
+    table.append(pa.table({"id": [9], "city": ["ny"]}))
+    assert_same_rows(again.scan(columns=["id", "city"]), [(1, "sf"), (7, "la"), (9, "ny")])
+
+
 def test_files_of_unknown_length_are_counted_by_reading(tmp_path):
     commit(tmp_path, 0, LEGACY, metadata(), add(tmp_path, "1.parquet", pa.table({"id": [1, 2]}), stats=None))
 
