@@ -28,10 +28,13 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Rows that are gone, as the bits of their numbers.
  *
- * Executors know Spark's classes and not these, so the filter is made of Spark's expressions alone: a call of Spark's own BitSet, which is
- * broadcast. A plan that is not used any more takes the broadcast with it.
+ * Executors know Spark's classes and not these, so the filter is made of Spark's expressions alone: a call of Spark's own BitSet. Few bits
+ * travel with the plan. Many are broadcast, so that not every task unpacks them, though each row then looks the broadcast up; a plan that
+ * is not used any more takes it with it.
  */
 public final class DeletedRows {
+    private static final DataType BITS = new ObjectType(BitSet.class);
+
     private final BitSet bits;
 
     /** @param numbers integers of four bytes, the lowest first */
@@ -43,14 +46,17 @@ public final class DeletedRows {
         }
     }
 
-    /** The rows that are left. */
-    public Dataset takenFrom(Dataset rows, String hasNumber, String number) {
-        Object sent = new JavaSparkContext(rows.sparkSession().sparkContext()).broadcast(bits);
-        Expression value = call(new Literal(sent, new ObjectType(Broadcast.class)), "value", new ObjectType(BitSet.class), new ArrayList());
+    /** The rows that are left; the bits are part of the plan, or broadcast. */
+    public Dataset takenFrom(Dataset rows, String hasNumber, String number, boolean inPlan) {
         List arguments = new ArrayList();
         arguments.add(ExpressionUtils.expression(functions.expr(number)));
-        Column isDeleted = ExpressionUtils.column(call(value, "get", DataTypes.BooleanType, arguments));
+        Expression sent = inPlan ? new Literal(bits, BITS) : broadcast(new JavaSparkContext(rows.sparkSession().sparkContext()));
+        Column isDeleted = ExpressionUtils.column(call(sent, "get", DataTypes.BooleanType, arguments));
         return rows.filter(functions.not(functions.expr(hasNumber).and(isDeleted)));
+    }
+
+    private Expression broadcast(JavaSparkContext context) {
+        return call(new Literal(context.broadcast(bits), new ObjectType(Broadcast.class)), "value", BITS, new ArrayList());
     }
 
     /** How many rows a condition takes away, all of which the files have; null for a condition that is not exactly one of these. */
@@ -61,11 +67,12 @@ public final class DeletedRows {
         GreaterThanOrEqual beyond = (GreaterThanOrEqual) either.left();
         Expression called = ((Not) either.right()).child();
         if (!(beyond.left() instanceof Attribute) || !(beyond.right() instanceof Attribute) || !(called instanceof Invoke)) return null;
-        Expression value = ((Invoke) called).targetObject();
-        if (!(value instanceof Invoke) || !(((Invoke) value).targetObject() instanceof Literal)) return null;
-        Object sent = ((Literal) ((Invoke) value).targetObject()).value();
-        if (!(sent instanceof Broadcast) || !(((Broadcast) sent).value() instanceof BitSet)) return null;
-        return Long.valueOf(((BitSet) ((Broadcast) sent).value()).cardinality());
+        Expression sent = ((Invoke) called).targetObject();
+        if (sent instanceof Invoke) sent = ((Invoke) sent).targetObject();
+        if (!(sent instanceof Literal)) return null;
+        Object value = ((Literal) sent).value();
+        if (value instanceof Broadcast) value = ((Broadcast) value).value();
+        return value instanceof BitSet ? Long.valueOf(((BitSet) value).cardinality()) : null;
     }
 
     private static Expression call(Expression target, String method, DataType type, List arguments) {

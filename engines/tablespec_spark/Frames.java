@@ -50,9 +50,9 @@ public final class Frames {
     }
 
     /** The rows whose number, where they have one, is none of these; see DeletedRows. */
-    public Object withoutNumbers(Dataset rows, byte[] numbers, Integer end, String hasNumber, String number) {
+    public Object withoutNumbers(Dataset rows, byte[] numbers, Integer end, String hasNumber, String number, Boolean inPlan) {
         CountedRows.addTo(rows.sparkSession());
-        return new DeletedRows(numbers, end.intValue()).takenFrom(rows, hasNumber, number);
+        return new DeletedRows(numbers, end.intValue()).takenFrom(rows, hasNumber, number, inPlan.booleanValue());
     }
 
     /** Columns of a frame by their names. */

@@ -27,6 +27,9 @@ _ROOTS: set[str] = set()
 # Files tell their dates by the one calendar unless their writer says otherwise.
 PARQUET_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 
+# So many bits are part of a plan; more of them every task would have to unpack, and they are broadcast.
+_MOST_IN_PLAN = 1 << 26
+
 # A column of this name gets the position of each row in its file from Spark's Parquet reader, without the struct of `_metadata`.
 ROW_INDEX = "_tmp_metadata_row_index"
 
@@ -101,7 +104,7 @@ def without_numbers(frame: DataFrame, numbers: pa.Array, end: int, has_number: s
     below: Any = frame
     packed = numbers.cast(pa.int32()).buffers()[1].to_pybytes()[: 4 * len(numbers)]
     frames = _frames(_jvm(frame.sparkSession))
-    made = frames.withoutNumbers(below._jdf, packed, end, has_number, f"int({number})")
+    made = frames.withoutNumbers(below._jdf, packed, end, has_number, f"int({number})", end <= _MOST_IN_PLAN)
     return ClassicDataFrame(made, frame.sparkSession)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import tablespec_spark
-from tablespec_spark import relation
+from tablespec_spark import jvm, relation
 
 import tablespec
 from tests.rows import assert_same_rows
@@ -173,9 +173,11 @@ def test_deleted_rows_do_not_come(spark, thinned):
     assert frame.count() == 14
 
 
-@pytest.fixture(params=["bits", "join"])
+@pytest.fixture(params=["plan", "broadcast", "join"])
 def scattered(request, tmp_path, monkeypatch):
-    """A table of three files with rows deleted at their beginning, in the middle and at their end; by few bits or by none."""
+    """A table of three files with rows deleted at their beginning, in the middle and at their end; by few bits, many or none."""
+    if request.param == "broadcast":
+        monkeypatch.setattr(jvm, "_MOST_IN_PLAN", 0)
     if request.param == "join":
         monkeypatch.setattr(relation, "_MOST_BITS", 0)
     table = tablespec.create_table(
