@@ -14,7 +14,7 @@ from pyroaring import BitMap64
 
 from tablespec.arrow.convert import Finder, convert, nulls
 from tablespec.arrow.pages import rows_at
-from tablespec.arrow.positions import among
+from tablespec.arrow.positions import outside
 from tablespec.arrow.schema import arrow_schema, arrow_type
 from tablespec.arrow.stats import leaf_indexes, value_range
 from tablespec.arrow.verdict import ColumnBounds, verdicts
@@ -80,9 +80,13 @@ class PositionedBatch:
 
     def among(self, positions: BitMap64) -> pa.BooleanArray:
         """Whether the position of each row is among these."""
+        return pc.invert(self.outside(positions))
+
+    def outside(self, positions: BitMap64) -> pa.BooleanArray:
+        """Whether the position of each row is none of these."""
         if self.chosen is not None:
-            return pa.array([position in positions for position in self.chosen.to_pylist()], pa.bool_())
-        return among(positions, self.start, self.rows)
+            return pa.array([position not in positions for position in self.chosen.to_pylist()], pa.bool_())
+        return outside(positions, self.start, self.rows)
 
 
 def no_columns(rows: int) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ from pyroaring import BitMap64
 from tablespec.arrow.convert import Finder, by_field_id, by_logical_name, by_stored_name
 from tablespec.arrow.evaluate import matching
 from tablespec.arrow.parquet import PositionedBatch, no_columns, open_for_few, read_positioned, read_rows
-from tablespec.arrow.positions import among
+from tablespec.arrow.positions import outside
 from tablespec.arrow.schema import arrow_type
 from tablespec.errors import ColumnNotFoundError, CorruptFileError, DataFileMissingError, UnsupportedTableError
 from tablespec.expr.bind import bind
@@ -127,7 +127,7 @@ class FileSliceReader:
         deleted, base = self.deleted(slice_), slice_.base
         if not deleted or base is None:
             return None
-        return pc.invert(among(deleted, 0, base.rows or 0))
+        return outside(deleted, 0, base.rows or 0)
 
     def _newer_than(self, after: int) -> FileSliceReader:
         """This reader for the rows with a later commit version, and for those that have none."""
@@ -332,4 +332,4 @@ def _not_deleted(piece: PositionedBatch, deleted: BitMap64) -> pa.BooleanArray |
     start, rows = piece.start, piece.rows
     if piece.chosen is None and (not rows or not deleted.range_cardinality(start, start + rows)):
         return None
-    return pc.invert(piece.among(deleted))
+    return piece.outside(deleted)
