@@ -54,8 +54,7 @@ _LOCAL_TIME = Primitive("timestamp_ntz")
 _BITS = pa.opaque(pa.large_binary(), "bit", "DuckDB")
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
-_READ_ALIKE = "read_parquet(?, bound_schema=?, hive_partitioning=false)"
-_READ_EVOLVED = "read_parquet(?, schema=?, hive_partitioning=false)"
+_READ_EVOLVED = "SELECT {} FROM read_parquet(?, schema=?, hive_partitioning=false)"
 _FOOTERS = "SELECT name, duckdb_type, count(*) FROM parquet_schema(?) GROUP BY ALL"
 
 
@@ -142,8 +141,9 @@ def _native(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation | None:
         stored=tuple(field for field in fields if field.name not in layout.constants) or _any_stored(asked),
         order=layout.constants,
         by_field_id=layout.by_field_id,
+        form="" if any(field.stored_name.lower() in _OFFERED for field in layout.schema) else layout.form,
     )
-    stored = reading.stored and reading.stored_in([file.path for file in files])
+    stored = reading.stored and reading.stored_in(files)
     if not stored:
         return None
     parts = [
@@ -179,41 +179,54 @@ class _File:
 
 @attrs.frozen(kw_only=True, eq=False)
 class _Reading:
-    """Which columns DuckDB reads, those of files among them, and which of the others the log holds in which order."""
+    """Which columns DuckDB reads, those of files among them, which of the others the log holds in which order, and the form of files.
+
+    It is empty where files have columns whose names DuckDB gives to others.
+    """
 
     con: DuckDBPyConnection
     fields: tuple[Field, ...]
     stored: tuple[Field, ...]
     order: tuple[str, ...]
     by_field_id: bool
+    form: str
 
-    def stored_in(self, files: list[str]) -> _Stored | None:
+    def stored_in(self, files: Sequence[_File]) -> _Stored | None:
         """How the columns lie in the files; None where DuckDB would read them otherwise than the table means them."""
+        told = {"" if file.slice.base is None else file.slice.base.form for file in files}
+        if not self.by_field_id and self.form and told == {self.form}:
+            return _Stored.ALIKE
+        return self.told_by_footers([file.path for file in files])
+
+    def told_by_footers(self, files: list[str]) -> _Stored | None:
+        """The same for files whose log entries do not tell: every one is opened."""
         found = [(name, str(DuckDBPyType(kind)), count) for name, kind, count in self._footers(files)]
         local = {field.stored_name for field in self.stored if field.type == _LOCAL_TIME}
         for name, kind, _ in found:
             # Others than the table has are converted by the time zone of the session.
             if kind.startswith("TIMESTAMP") and kind != ("TIMESTAMP" if name in local else "TIMESTAMP WITH TIME ZONE"):
                 return None
-        alike = not self.by_field_id and all(
-            field.stored_name.lower() not in _OFFERED
-            and [(kind, count) for name, kind, count in found if name == field.stored_name]
+        hides_offered = any(name.lower() in _OFFERED for name, _, _ in found)
+        alike = not (self.by_field_id or hides_offered) and all(
+            [(kind, count) for name, kind, count in found if name == field.stored_name]
             == [(str(DuckDBPyType(type_name(field.type))), len(files))]
             for field in self.stored
         )
         return _Stored.ALIKE if alike else _Stored.EVOLVED
 
-    def rows(self, files: Sequence[_File], stored: _Stored, *more: str) -> DuckDBPyRelation:
-        """All rows of files, and more columns as SQL."""
-        read, schema = self._read(stored)
-        # DuckDB finds out which files a filter on partition columns excludes only where they are made in the query that reads.
-        columns = ", ".join([*(self._column(field, stored) for field in self.fields), *more])
-        values = [self._values(field, files) for field in self.fields if field.name in self.order]
-        return self.con.sql(f"SELECT {columns} FROM {read}", params=[*values, [file.path for file in files], schema])
+    def rows(self, files: Sequence[_File], stored: _Stored, *, placed: bool = False) -> DuckDBPyRelation:
+        """All rows of files, with the number of the file and the one of the row there, where they are asked for."""
+        match stored:
+            case _Stored.ALIKE:
+                return self._alike(files, placed=placed)
+            case _Stored.EVOLVED:
+                return self._evolved(files, placed=placed)
+            case _:
+                assert_never(stored)
 
     def kept_rows(self, files: Sequence[_File], stored: _Stored) -> DuckDBPyRelation:
         """The rows of files that all have deleted ones, without those; further columns say where a row lies."""
-        found = self.rows(files, stored, f"{_FILE_NUMBER} AS {quoted(_FILE)}", f"file_row_number AS {quoted(_ROW)}")
+        found = self.rows(files, stored, placed=True)
         # One row beside all others, so that nothing is looked up; a join on file and position costs more.
         vectors = pa.ExtensionArray.from_storage(_BITS, pa.array([file.kept for file in files], _BITS.storage_type))
         beside = pa.table({_KEPT: pa.LargeListArray.from_arrays(pa.array([0, len(files)], pa.int64()), vectors)})
@@ -224,27 +237,37 @@ class _Reading:
     def _footers(self, files: list[str]) -> list[tuple[str, str, int]]:
         return [row for row in self.con.sql(_FOOTERS, params=[files]).fetchall() if row[1] is not None]
 
-    def _read(self, stored: _Stored) -> tuple[str, dict[str, object]]:
-        """How to read files, and the schema to read them by."""
-        match stored:
-            case _Stored.ALIKE:
-                # This way DuckDB also knows how many rows to expect.
-                return _READ_ALIKE, {field.stored_name: type_name(field.type) for field in self.stored}
-            case _Stored.EVOLVED:
-                keys = [field.field_id if self.by_field_id else field.stored_name for field in self.stored]
-                described = [
-                    {"name": _read_name(field, stored), "type": type_name(field.type), "default_value": None}
-                    for field in self.stored
-                ]
-                return _READ_EVOLVED, {"key": keys, "value": described}
-            case _:
-                assert_never(stored)
+    def _alike(self, files: Sequence[_File], *, placed: bool) -> DuckDBPyRelation:
+        # What is made of a query instead has two more steps, which every row goes through.
+        number = (ColumnExpression("file_index") + ConstantExpression(1)).cast(DuckDBPyType("BIGINT"))
+        places = (number.alias(_FILE), ColumnExpression("file_row_number").alias(_ROW)) if placed else ()
+        columns = [
+            FunctionExpression("list_extract", ConstantExpression(self._values(field, files)), number)
+            if field.name in self.order
+            else ColumnExpression(field.stored_name)
+            for field in self.fields
+        ]
+        named = (column.alias(field.name) for column, field in zip(columns, self.fields))
+        return self.con.read_parquet([file.path for file in files], hive_partitioning=False).select(*named, *places)
 
-    def _column(self, field: Field, stored: _Stored) -> str:
+    def _evolved(self, files: Sequence[_File], *, placed: bool) -> DuckDBPyRelation:
+        # DuckDB finds out which files a filter on partition columns excludes only where they are made in the query that reads.
+        columns = [self._column(field) for field in self.fields]
+        places = [f"{_FILE_NUMBER} AS {quoted(_FILE)}", f"file_row_number AS {quoted(_ROW)}"] if placed else []
+        values = [self._values(field, files) for field in self.fields if field.name in self.order]
+        keys = [field.field_id if self.by_field_id else field.stored_name for field in self.stored]
+        described = [
+            {"name": _read_name(field), "type": type_name(field.type), "default_value": None} for field in self.stored
+        ]
+        schema = {"key": keys, "value": described}
+        query = _READ_EVOLVED.format(", ".join([*columns, *places]))
+        return self.con.sql(query, params=[*values, [file.path for file in files], schema])
+
+    def _column(self, field: Field) -> str:
         """A column of a read as SQL; one that the log holds has a parameter, the list of values by file."""
         if field.name in self.order:
             return f"list_extract(?::{type_name(field.type)}[], {_FILE_NUMBER}) AS {quoted(field.name)}"
-        return f"{quoted(_read_name(field, stored))} AS {quoted(field.name)}"
+        return f"{quoted(_read_name(field))} AS {quoted(field.name)}"
 
     def _values(self, field: Field, files: Sequence[_File]) -> Value:
         index = self.order.index(field.name)
@@ -316,7 +339,5 @@ def _members(data_type: DataType) -> Iterator[Field]:
             yield from _members(value)
 
 
-def _read_name(field: Field, stored: _Stored) -> str:
-    if stored is _Stored.ALIKE:
-        return field.stored_name
+def _read_name(field: Field) -> str:
     return f"column {field.name}" if field.name.lower() in _OFFERED else field.name

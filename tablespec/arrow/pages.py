@@ -60,12 +60,12 @@ class _Pages:
 
     def offset(self, page: int) -> int:
         """Where a page begins in the file."""
-        return _number(_parts(self.found[page])[0])
+        return _location(self.found[page])[0]
 
     def end(self, page: int) -> int:
         """Where a page ends in the file."""
-        offset, size, _ = _parts(self.found[page])
-        return _number(offset) + _number(size)
+        offset, size, _ = _location(self.found[page])
+        return offset + size
 
 
 def rows_at(
@@ -239,15 +239,18 @@ def _pages(data: bytes, rows: int) -> _Pages:
 
 
 def _first_row(location: bytes) -> int:
-    return _number(_parts(location)[2])
+    return _location(location)[2]
 
 
-def _parts(location: bytes) -> tuple[bytes, ...]:
+# The same page is asked for what it is until its row is found, and often by the next query.
+@functools.lru_cache(maxsize=1 << 13)
+def _location(data: bytes) -> tuple[int, int, int]:
     """Offset, size and number of the first row of a page."""
-    found = _LOCATION.fullmatch(location)
+    found = _LOCATION.fullmatch(data)
     if found is None:
         raise ValueError("a page location of another form")
-    return found.groups(b"")
+    offset, size, first_row = map(_number, found.groups(b""))
+    return offset, size, first_row
 
 
 def _number(data: bytes) -> int:

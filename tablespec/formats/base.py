@@ -18,6 +18,7 @@ from tablespec.expr.nodes import Predicate
 from tablespec.expr.verdict import Verdict
 from tablespec.model.change import CommitChanges, FreshSlice
 from tablespec.model.file import FileGroupId, FileSlice, LogFile, Returned
+from tablespec.model.form import stored_form
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
 from tablespec.model.stats import FileStats
@@ -56,6 +57,11 @@ class ReadLayout:
     constants: tuple[str, ...] = ()
     by_field_id: bool = False
     hidden: Schema = Schema(())
+
+    @property
+    def form(self) -> str:
+        """The `BaseFile.form` of files that store every column as the table has it now."""
+        return stored_form(field for field in self.schema if field.name not in self.constants)
 
 
 @attrs.frozen(kw_only=True)
@@ -308,6 +314,11 @@ class WriteLayout:
     row_id_column: str = ""
     row_commit_version_column: str = ""
 
+    @property
+    def form(self) -> str:
+        """The `BaseFile.form` of files that are written by this."""
+        return stored_form(field for field in self.schema if field.name not in self.partition_columns)
+
 
 @attrs.frozen(kw_only=True)
 class NewFile:
@@ -319,6 +330,7 @@ class NewFile:
     partition_values: tuple[object, ...]
     stats: FileStats
     group: str
+    form: str = ""
 
 
 class Profile(enum.Enum):

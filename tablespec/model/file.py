@@ -29,6 +29,7 @@ class BaseFile:
 
     `path` is relative to the table, or an absolute URL where the log says so; `logged_as` is how the log spells it.
     `rows` counts physical rows, deleted ones included. `returned` is told only to whoever moves the rows to another file.
+    `form` tells which columns it stores, see `model/form.py`; it is empty where the writer did not say.
     """
 
     path: str
@@ -39,6 +40,7 @@ class BaseFile:
     base_row_id: int | None = None
     row_commit_version: int | None = None
     returned: tuple[Returned, ...] = ()
+    form: str = ""
 
 
 @attrs.frozen(kw_only=True)

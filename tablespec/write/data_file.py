@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from tablespec.arrow.convert import relabelled
 from tablespec.arrow.dictionary import dictionary_columns
 from tablespec.arrow.schema import stored_field
+from tablespec.arrow.sink import in_large_pieces
 from tablespec.arrow.stats import bounded_leaves, file_stats, leaf_values, nan_leaves
 from tablespec.formats.base import NewFile, WriteLayout
 from tablespec.model.change import CHANGE_TYPE
@@ -131,6 +132,7 @@ class _OpenFile:
     path: str
     group: str
     sink: BinaryIO
+    pieces: pa.NativeFile
     writer: pq.ParquetWriter
     footers: list[pq.FileMetaData]
     with_nan: dict[tuple[str, ...], int]
@@ -209,7 +211,7 @@ class FileWriter:
         for path in file.with_nan:
             file.with_nan[path] += leaf_values(rows, path).null_count
         file.writer.write_table(rows, row_group_size=rows.num_rows)
-        if file.sink.tell() >= self.layout.file_bytes:
+        if file.pieces.tell() >= self.layout.file_bytes:
             self._close(place)
         if len(self._open) > self.buffers.open_files:
             # The one that was written to longest ago; more rows of its partition go to another file.
@@ -220,9 +222,10 @@ class FileWriter:
         parts = (self.folder, self.layout.naming.folder(place.values), f"{name}.parquet")
         path = "/".join(part for part in parts if part)
         sink = self.storage.create(path)
+        pieces = in_large_pieces(sink)
         footers: list[pq.FileMetaData] = []
         writer = pq.ParquetWriter(
-            sink,
+            pieces,
             first.schema,
             compression="snappy",
             use_dictionary=dictionary_columns(first),
@@ -236,12 +239,13 @@ class FileWriter:
             write_batch_size=_page_rows(first),
             write_page_index=True,
         )
-        return _OpenFile(path, place.group or name, sink, writer, footers, dict.fromkeys(with_nan, 0))
+        return _OpenFile(path, place.group or name, sink, pieces, writer, footers, dict.fromkeys(with_nan, 0))
 
     def _close(self, place: _Place) -> None:
         file = self._open.pop(place)
         try:
             file.writer.close()
+            file.pieces.close()
             size = file.sink.tell()
             file.sink.close()
         except BaseException:
@@ -255,6 +259,7 @@ class FileWriter:
                 partition_values=place.values,
                 stats=file_stats(file.footers[0], self.layout.stats_leaves, file.with_nan),
                 group=file.group,
+                form=self.layout.form,
             )
         )
 

@@ -27,6 +27,7 @@ from tablespec.model.schema import Field, Schema, StructType
 
 GROUP_TAG = "tablespec.group"
 INSTANT_TAG = "tablespec.instant"
+FORM_TAG = "tablespec.form"
 
 # What a slice is made of, besides partition values and statistics.
 _MEMBERS = ("path", "size", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
@@ -231,6 +232,7 @@ def _slice(
         modified=add["modificationTime"],
         base_row_id=add["baseRowId"],
         row_commit_version=version,
+        form=tags.get(FORM_TAG) or "",
     )
     slice_ = FileSlice(
         group=FileGroupId(folder, tags.get(GROUP_TAG) or path),

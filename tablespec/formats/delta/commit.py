@@ -18,7 +18,7 @@ from tablespec.formats.delta.actions import (
     ProtocolAction,
     TxnAction,
 )
-from tablespec.formats.delta.adds import GROUP_TAG, INSTANT_TAG, TableShape
+from tablespec.formats.delta.adds import FORM_TAG, GROUP_TAG, INSTANT_TAG, TableShape
 from tablespec.formats.delta.mapping import MAX_COLUMN_ID, keeping_names, mapped
 from tablespec.formats.delta.partition_values import format_value, to_uri
 from tablespec.formats.delta.properties import check_change, check_properties, needed_features, used_by_schema
@@ -131,6 +131,8 @@ def _file_lines(change: Change, state: DeltaState, shape: TableShape, now: int) 
 def add_action(file: NewFile, change: Change, shape: TableShape, version: int, base_row_id: int | None) -> AddAction:
     """The add of a new file."""
     tags: dict[str, object] = {GROUP_TAG: file.group, INSTANT_TAG: str(version)}
+    if file.form:
+        tags[FORM_TAG] = file.form
     return AddAction(
         path=to_uri(file.path),
         partition_values=_texts(file, shape),

@@ -8,7 +8,8 @@ from tablespec.errors import ColumnNotFoundError, InvalidSchemaError
 from tablespec.formats.base import Change, NewFile, Profile
 from tablespec.formats.delta.commit import commit_lines
 from tablespec.formats.delta.format import DeltaFormat
-from tablespec.model.schema import Schema
+from tablespec.model.form import stored_form
+from tablespec.model.schema import LONG, Field, Schema
 from tablespec.model.stats import ColumnStats, FileStats
 from tablespec.storage.store import Storage
 from tests.handmade import LEGACY, actions_of, add, commit, commit_file, contents, metadata
@@ -150,7 +151,11 @@ def test_an_add_tells_all_that_is_known_of_a_file(appended):
     assert null["path"].startswith("city=__HIVE_DEFAULT_PARTITION__/")
     assert filed["size"] == (appended / filed["path"]).stat().st_size
     assert filed["dataChange"] is True
-    assert filed["tags"] == {"tablespec.group": filed["path"][8:].removesuffix(".parquet"), "tablespec.instant": "1"}
+    assert filed["tags"] == {
+        "tablespec.group": filed["path"][8:].removesuffix(".parquet"),
+        "tablespec.instant": "1",
+        "tablespec.form": stored_form([Field(name="id", type=LONG)]),
+    }
     assert json.loads(filed["stats"]) == {
         "numRecords": 2,
         "minValues": {"id": 1},
