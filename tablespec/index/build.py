@@ -8,7 +8,8 @@ from typing import Protocol, TypeVar
 import attrs
 
 from tablespec.expr.nodes import TRUE
-from tablespec.formats.base import ReadLayout, SliceCodec, TableFormat, TableState
+from tablespec.formats.base import SliceCodec, TableFormat, TableState
+from tablespec.formats.layout import ReadLayout
 from tablespec.index.record import build_record_segment
 from tablespec.index.segment import (
     MANY_MANIFESTS,

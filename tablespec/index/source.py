@@ -8,7 +8,8 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablespec.formats.base import ReadLayout, SliceCodec
+from tablespec.formats.base import SliceCodec
+from tablespec.formats.layout import ReadLayout
 from tablespec.index.segment import Covered, Definition, field_of
 from tablespec.model.file import FileSlice
 from tablespec.model.reading import ReadOptimized

@@ -22,16 +22,8 @@ from tablespec.errors import (
 )
 from tablespec.expr.nodes import TRUE, Predicate, columns_of
 from tablespec.expr.render import render
-from tablespec.formats.base import (
-    Change,
-    LiveFile,
-    NewFile,
-    ReadLayout,
-    SliceCodec,
-    TableFormat,
-    TableState,
-    WriteLayout,
-)
+from tablespec.formats.base import Change, LiveFile, NewFile, SliceCodec, TableFormat, TableState
+from tablespec.formats.layout import ReadLayout, WriteLayout
 from tablespec.formats.maintenance import MaintainableFormat
 from tablespec.maintain import skip
 from tablespec.model.file import FileSlice

@@ -31,7 +31,8 @@ from tablespec.expr.nodes import (
     conjuncts,
 )
 from tablespec.expr.rewrite import split
-from tablespec.formats.base import MergingCodec, ReadLayout, SliceCodec
+from tablespec.formats.base import MergingCodec, SliceCodec
+from tablespec.formats.layout import ReadLayout
 from tablespec.model import row
 from tablespec.model.file import BaseFile, FileSlice
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot

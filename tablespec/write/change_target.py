@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from tablespec.errors import InvalidPageError
-from tablespec.formats.base import ReadLayout, SliceCodec, WriteLayout
+from tablespec.formats.base import SliceCodec
+from tablespec.formats.layout import ReadLayout, WriteLayout
 from tablespec.model.file import FileSlice
 from tablespec.model.row import FILE, POSITION, ROW_ID
 from tablespec.model.schema import Schema

@@ -22,7 +22,8 @@ from tablespec.arrow.dictionary import dictionary_columns
 from tablespec.arrow.schema import stored_field
 from tablespec.arrow.sink import in_large_pieces
 from tablespec.arrow.stats import bounded_leaves, file_stats, leaf_values, nan_leaves
-from tablespec.formats.base import NewFile, WriteLayout
+from tablespec.formats.base import NewFile
+from tablespec.formats.layout import WriteLayout
 from tablespec.model.change import CHANGE_TYPE
 from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
 from tablespec.model.schema import Schema

@@ -15,7 +15,8 @@ from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import CommitConflictError, ReplaceWhereMismatchError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.expr.render import render
-from tablespec.formats.base import NewFile, WriteLayout
+from tablespec.formats.base import NewFile
+from tablespec.formats.layout import WriteLayout
 from tablespec.storage.store import Storage
 from tablespec.write.check import Constraints, verified
 from tablespec.write.data_file import Buffers, write_files

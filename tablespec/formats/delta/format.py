@@ -31,7 +31,6 @@ from tablespec.formats.base import (
     TableInfo,
     TableState,
     WinningCommit,
-    WriteLayout,
 )
 from tablespec.formats.delta.actions import Line
 from tablespec.formats.delta.adds import TableShape
@@ -69,6 +68,7 @@ from tablespec.formats.delta.retained import disposable, expired_log, needed_fil
 from tablespec.formats.delta.returned import returned_at, returned_rows
 from tablespec.formats.delta.row_change import decode_add, live_files, revise, vector_files
 from tablespec.formats.delta.state import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, DeltaState
+from tablespec.formats.layout import WriteLayout
 from tablespec.formats.maintenance import Definition, Retention
 from tablespec.model.change import AllRows, CommitChanges, FreshSlice
 from tablespec.model.file import Returned

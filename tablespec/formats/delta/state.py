@@ -10,7 +10,7 @@ import attrs
 from pyroaring import BitMap64
 
 from tablespec.expr.nodes import TRUE, Predicate
-from tablespec.formats.base import JudgedSlice, ReadLayout, Survey
+from tablespec.formats.base import JudgedSlice, Survey
 from tablespec.formats.delta.actions import AddAction, MetadataAction, ProtocolAction
 from tablespec.formats.delta.adds import TableShape, from_actions, judged
 from tablespec.formats.delta.checkpoint import judged_adds, surveyed_adds
@@ -19,6 +19,7 @@ from tablespec.formats.delta.load import told
 from tablespec.formats.delta.properties import constraints_of
 from tablespec.formats.delta.replay import Reconciled
 from tablespec.formats.delta.schema_json import parse_schema
+from tablespec.formats.layout import ReadLayout
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.row import hidden_columns

@@ -13,7 +13,7 @@ from tablespec.arrow.verdict import ColumnBounds, verdicts
 from tablespec.errors import CorruptFileError, CorruptLogError, TableSpecWarning, UnsupportedTableError
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.verdict import Verdict
-from tablespec.formats.base import JudgedSlice, KeyLocations, ReadLayout, Survey
+from tablespec.formats.base import JudgedSlice, KeyLocations, Survey
 from tablespec.formats.hudi.codec import HudiCodec
 from tablespec.formats.hudi.instant_time import instant_texts
 from tablespec.formats.hudi.key_generator import key_generator_of, shown_schema
@@ -26,6 +26,7 @@ from tablespec.formats.hudi.record_key import spelt_keys
 from tablespec.formats.hudi.schema import COMMIT_TIME_COLUMN, META_SCHEMA
 from tablespec.formats.hudi.schema_history import SchemaHistory
 from tablespec.formats.hudi.timeline import ActiveTimeline, Visibility
+from tablespec.formats.layout import ReadLayout
 from tablespec.model.change import KeyedChanges, MarkedRows, SliceChange, WrittenRows
 from tablespec.model.file import FileGroupId, FileSlice
 from tablespec.model.instant import Instant
