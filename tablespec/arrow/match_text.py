@@ -53,6 +53,10 @@ class TextIndex:
     def _searcher(self) -> tantivy.Searcher:
         return self.index.searcher()
 
+    @functools.cached_property
+    def _known_nulls(self) -> dict[tuple[str, ...], BitMap64]:
+        return {}
+
     @property
     def rows(self) -> int:
         """The number of rows."""
@@ -67,8 +71,12 @@ class TextIndex:
     def nulls(self, columns: tuple[str, ...]) -> BitMap64:
         """The positions of the rows in which all of some columns are null."""
         with _damage_told():
+            if columns in self._known_nulls:
+                return BitMap64(self._known_nulls[columns])
             tests = [(Occur.Must, Query.term_query(self.index.schema, _NULL, self._field(name))) for name in columns]
-            return BitMap64(position for _, position in self._search(Query.boolean_query(tests), self.rows))
+            found = BitMap64(position for _, position in self._search(Query.boolean_query(tests), self.rows))
+            self._known_nulls[columns] = found
+            return BitMap64(found)
 
     def ranked(self, query: str, columns: tuple[str, ...]) -> Iterator[tuple[float, int]]:
         """Scores and positions of the rows that match, the best first, among equals by position."""
@@ -179,6 +187,8 @@ def opened_index(folder: str, columns: tuple[str, ...], tokenizer: str) -> TextI
     _check_installed()
     with _damage_told():
         index = tantivy.Index.open(folder)
+        # Otherwise a thread looks for new commits all the time.
+        index.config_reader("manual", 0)
         index.register_tokenizer("words", analyzer(tokenizer))
         return TextIndex(index, columns, tokenizer)
 

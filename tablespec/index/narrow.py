@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import assert_never
 
 import attrs
@@ -13,7 +13,6 @@ from pyroaring import BitMap64
 
 from tablespec.arrow.match_text import TextIndex
 from tablespec.arrow.schema import arrow_type
-from tablespec.arrow.stream import worked_ahead
 from tablespec.expr.nodes import (
     And,
     Column,
@@ -58,9 +57,7 @@ class Indexes:
         matches = tuple(dict.fromkeys(_matches(predicate)))
         if matches and slices:
             answering = [(stored, stored.covering(state.schema)) for stored in load_all(self.storage, TEXT)]
-            # Opening the index of a slice takes longer than asking it, and neither holds up another one.
-            asked = worked_ahead(partial(self._text, predicate, matches, answering), found, pa.cpu_count())
-            found = [known for known in asked if known is not None]
+            found = [known for one in found if (known := self._text(predicate, matches, answering, one)) is not None]
         keys = named_keys(predicate, state)
         if keys is not None and found:
             found = list(self._keyed(state, predicate, keys, found))

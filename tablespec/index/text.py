@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -14,7 +15,7 @@ from pyroaring import BitMap64
 from tablespec.arrow.match_text import DamagedTextIndexError, TextIndex, indexed_rows, opened_index
 from tablespec.errors import StorageError
 from tablespec.expr.nodes import Match
-from tablespec.index.checksum import CHANGED, file_checksum
+from tablespec.index.checksum import CHANGED, FileState, file_checksum, file_state
 from tablespec.index.segment import IndexFile, Segment, StoredIndex, is_sound, is_whole, new_segment_id, warn_damaged
 from tablespec.index.source import BuildSource
 from tablespec.model.file import FileSlice
@@ -69,10 +70,17 @@ def opened_segment(storage: Storage, stored: StoredIndex, segment: Segment) -> T
             local = _fetched(storage, segment)
         elif not is_whole(storage, segment):
             return None
-        return opened_index(local, stored.definition.columns, stored.definition.tokenizer)
+        states = tuple(file_state(f"{local}/{file.path.rpartition('/')[2]}") for file in segment.files)
+        return _opened(local, states, stored.definition.columns, stored.definition.tokenizer)
     except (DamagedTextIndexError, FileNotFoundError, StorageError) as error:
         warn_damaged(storage, segment, error)
         return None
+
+
+# Files of an index do not change, and who asks one asks it again. Opened it holds no memory but what was looked at.
+@functools.lru_cache(maxsize=64)
+def _opened(folder: str, _: tuple[FileState, ...], columns: tuple[str, ...], tokenizer: str) -> TextIndex:
+    return opened_index(folder, columns, tokenizer)
 
 
 def found_rows(storage: Storage, segment: Segment, index: TextIndex, match: Match) -> tuple[BitMap64, BitMap64] | None:
