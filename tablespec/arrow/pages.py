@@ -35,6 +35,8 @@ _COLUMNS, _ROWS = 1, 3
 _META, _INDEX_AT, _INDEX_SIZE, _ENCRYPTED = 3, 4, 5, 8
 _VALUES, _COMPRESSED, _DATA_AT, _DICTIONARY_AT = 5, 7, 9, 11
 _KEPT_META = (1, 2, 3, 4, 6)
+# Type, encodings, path and compression.
+_KEPT_ALIKE = (1, 2, 3, 4)
 
 
 @attrs.frozen(eq=False)
@@ -161,7 +163,7 @@ def _column(footer: Struct, groups: list[_Group], leaf: int, read: ReadRange) ->
         places += [row + shifts[page] for row, page in zip(group.wanted, of_rows)]
         small.append(_small_group(cast(Struct, chunk[_META][1]), pages, chosen, rows, body, read))
         before += rows
-    made = _parquet(footer, leaf, small, before, body)
+    made = _parquet(footer, leaf, [_joined(small)] if _are_alike(small) else small, before, body)
     table = pq.ParquetFile(pa.BufferReader(made), coerce_int96_timestamp_unit="us").read(use_threads=False)
     values = table.column(0).take(pa.array(places, pa.int64()))
     return _Column(table.schema.field(0), values.combine_chunks())
@@ -180,11 +182,28 @@ def _small_group(meta: Struct, pages: _Pages, chosen: list[int], rows: int, body
         # Pages one after the other are read in one go.
         offset = pages.offset(first)
         body += read(offset, pages.end(last) - offset)
-    size = len(body) - start
-    told[_VALUES] = I64, rows
-    told[_COMPRESSED] = I64, size
-    chunk: Struct = {2: (I64, 0), _META: (STRUCT, told)}
+    return _row_group(told, rows, len(body) - start)
+
+
+def _row_group(meta: Struct, rows: int, size: int) -> Struct:
+    chunk: Struct = {2: (I64, 0), _META: (STRUCT, {**meta, _VALUES: (I64, rows), _COMPRESSED: (I64, size)})}
     return {_COLUMNS: (LIST, (STRUCT, [chunk])), 2: (I64, size), _ROWS: (I64, rows)}
+
+
+def _are_alike(groups: list[Struct]) -> bool:
+    """Whether the pages of row groups could as well be those of one: none needs a dictionary of its own."""
+    told = [{number: meta.get(number) for number in (*_KEPT_ALIKE, _DICTIONARY_AT)} for meta in map(_meta, groups)]
+    return told[0][_DICTIONARY_AT] is None and all(one == told[0] for one in told)
+
+
+def _joined(groups: list[Struct]) -> Struct:
+    """One row group of the pages of several, which lie one after the other."""
+    rows, size = (sum(cast(int, group[number][1]) for group in groups) for number in (_ROWS, 2))
+    return _row_group(_meta(groups[0]), rows, size)
+
+
+def _meta(group: Struct) -> Struct:
+    return cast(Struct, _structs(group[_COLUMNS][1])[0][_META][1])
 
 
 def _runs(chosen: list[int]) -> list[tuple[int, int]]:
