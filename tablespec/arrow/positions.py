@@ -26,7 +26,11 @@ def outside(positions: BitMap64, start: int, rows: int) -> pa.BooleanArray:
     """For each of so many rows from a position on whether its own is none of these."""
     if not rows:
         return pa.array([], pa.bool_())
-    here = (positions & BitMap64(range(start, start + rows))).shift(-start)
+    here = positions
+    if here and (here.min() < start or here.max() >= start + rows):
+        here = here & BitMap64(range(start, start + rows))
+    if start:
+        here = here.shift(-start)
     others = _dense_complement(here, rows)
     return pc.invert(_runs(here, rows)) if others is None else others
 
