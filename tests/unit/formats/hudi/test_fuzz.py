@@ -54,7 +54,9 @@ def read(table: HudiTable, log: bytes) -> tuple[list[tuple[object, ...]] | None,
             found = tablespec.open_table(table.storage.url).scan().to_table().to_pylist()
         except TableSpecError:
             return None, False
-    return sorted(tuple(row.values()) for row in found), any(one.category is TableSpecWarning for one in caught)
+    return sorted((tuple(row.values()) for row in found), key=str), any(
+        one.category is TableSpecWarning for one in caught
+    )
 
 
 def flipped(data: bytes, place: int, mask: int) -> bytes:
