@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
+from itertools import groupby
 
 import attrs
 
 from tablespec.errors import InstantNotFoundError
 from tablespec.expr.bind import bind
-from tablespec.expr.nodes import Predicate, all_of
+from tablespec.expr.nodes import TRUE, Predicate, all_of
 from tablespec.formats.base import CompletionClock, JudgedSlice, TableFormat, TableState
+from tablespec.model.bulk import made_in_bulk
 from tablespec.model.change import CommitChanges
 from tablespec.model.file import FileGroup, FileSlice
 from tablespec.model.instant import Instant, Timeline, to_millis
@@ -32,10 +34,11 @@ class FileIndex:
     def list_files_at(self, instant: At = None, filters: Filters = None) -> list[PartitionSnapshot]:
         """Slices that may hold a matching row at `instant`, by partition, in path order; None means the latest instant."""
         state = state_at(self.format, instant)
-        return [
-            PartitionSnapshot(descriptor, state.instant, slices)
-            for descriptor, slices in _by_partition(state, self._slices(state, filters))
-        ]
+        with made_in_bulk():
+            return [
+                PartitionSnapshot(descriptor, state.instant, slices)
+                for descriptor, slices in _by_partition(state, self._slices(state, filters))
+            ]
 
     def list_files_between(
         self, start: At, end: At = None, filters: Filters = None
@@ -68,7 +71,10 @@ class FileIndex:
 
     def _slices(self, state: TableState, filters: Filters) -> list[FileSlice]:
         predicate = bound_filters(filters, state.schema)
-        return [one.judged.slice for one in narrowed(self.index, state, predicate, state.files.judge(predicate))]
+        judged = state.files.judge(predicate)
+        if predicate == TRUE:
+            return [one.slice for one in judged]
+        return [one.judged.slice for one in narrowed(self.index, state, predicate, judged)]
 
     def file_group(self, group_id: str, upto: At = None) -> FileGroup:
         """One file group with its slices over the timeline; reads every state, so it is for looking closely, not for scans."""
@@ -170,11 +176,12 @@ def _by_partition(
     state: TableState, slices: Iterable[FileSlice]
 ) -> list[tuple[PartitionDescriptor, tuple[FileSlice, ...]]]:
     groups: dict[tuple[str, tuple[object, ...]], list[FileSlice]] = {}
-    for slice_ in slices:
-        groups.setdefault((slice_.group.partition, slice_.partition_values), []).append(slice_)
+    for partition, found in groupby(slices, lambda slice_: (slice_.group.partition, slice_.partition_values)):
+        groups.setdefault(partition, []).extend(found)
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
+    columns = state.layout.constants
     return [
-        (PartitionDescriptor(path, state.layout.constants, values), tuple(sorted(of_group, key=path_of)))
+        (PartitionDescriptor(path, columns, values), tuple(sorted(of_group, key=path_of)))
         for (path, values), of_group in ordered
     ]
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import attrs
 from pyroaring import BitMap64
 
-from tablespec.expr.nodes import Predicate
+from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.formats.base import JudgedSlice, TableState
 
 
@@ -58,4 +58,7 @@ def narrowed(
     index: Narrower | None, state: TableState, predicate: Predicate, slices: Sequence[JudgedSlice]
 ) -> tuple[KnownSlice, ...]:
     """The slices as an index sees them, where there is one."""
-    return tuple(map(KnownSlice, slices) if index is None else index.narrowed(state, predicate, slices))
+    # Without a predicate there is nothing that an index could know.
+    if index is None or predicate == TRUE:
+        return tuple(map(KnownSlice, slices))
+    return tuple(index.narrowed(state, predicate, slices))

@@ -13,6 +13,7 @@ from tablespec.arrow.stream import worked_ahead
 from tablespec.expr.nodes import TRUE, Predicate, all_of
 from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import JudgedSlice, MergingCodec, Survey, TableFormat, TableState
+from tablespec.model.bulk import made_in_bulk
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.reading import ReadingMode, ReadOptimized, Snapshot
@@ -72,10 +73,11 @@ class Scan:
     @cached_property
     def known_slices(self) -> tuple[KnownSlice, ...]:
         """The slices that will be read, with what an index knows about their rows."""
-        judged = judged_slices(self.state, self.predicate)
-        if self.merging is not None:
-            judged = [one for one in judged if self._needs_merge(one.slice) is self.merging]
-        return narrowed(self.index, self.state, self.predicate, judged)
+        with made_in_bulk():
+            judged = judged_slices(self.state, self.predicate)
+            if self.merging is not None:
+                judged = [one for one in judged if self._needs_merge(one.slice) is self.merging]
+            return narrowed(self.index, self.state, self.predicate, judged)
 
     def divided(self) -> tuple[Scan, Scan] | None:
         """The scan in two: of slices that any Parquet reader can read, and of those that must be merged; None where none must."""
