@@ -8,8 +8,8 @@ import attrs
 
 from tablespec.errors import ChangesGoneError
 from tablespec.formats.hudi.commit_metadata import CommitMetadata, WriteStat
-from tablespec.formats.hudi.listing import GroupFile, slices_at
 from tablespec.formats.hudi.names import parse_log_file_name
+from tablespec.formats.hudi.slices import GroupFile, slices_at
 from tablespec.formats.hudi.timeline import ActiveTimeline, CompletedAction, visibility_of
 from tablespec.model.change import KeyedChanges, SliceChange
 from tablespec.model.file import FileGroupId, FileSlice, LogFile

@@ -23,12 +23,13 @@ from tablespec.formats.base import HistoryEntry, OpenOptions, TableInfo, TableSt
 from tablespec.formats.hudi.archive import archived_actions
 from tablespec.formats.hudi.changes import GroupHistory, by_group, changes_of_all
 from tablespec.formats.hudi.commit_metadata import CleanMetadata, CommitMetadata, parse_clean, parse_commit
+from tablespec.formats.hudi.file_columns import data_files
 from tablespec.formats.hudi.instant_time import number_at, whole_number
-from tablespec.formats.hudi.listing import data_files, lost_groups
 from tablespec.formats.hudi.metadata_table import load_metadata_table
 from tablespec.formats.hudi.properties import BACKUP, PROPERTIES, TableProperties, load_properties
 from tablespec.formats.hudi.schema import COMMIT_TIME_COLUMN, RECORD_KEY_COLUMN, parse_avro_schema
 from tablespec.formats.hudi.schema_history import SchemaHistory, load_schema_history
+from tablespec.formats.hudi.slices import lost_groups
 from tablespec.formats.hudi.state import HudiState, Window, state_of
 from tablespec.formats.hudi.timeline import (
     WRITES,

@@ -15,7 +15,8 @@ _TRAILER_MAGIC = b'TRABLK"$'
 _DATA_MAGIC = b"DATABLK*"
 _PROTOBUF_MAGIC = b"PBUF"
 _HEADER = struct.Struct(">8siiqbii")
-_LENGTHS = struct.Struct(">ii")
+# Of the key, of the value, and of the row that the key begins with.
+_LENGTHS = struct.Struct(">iih")
 _SHORT = struct.Struct(">h")
 _INDEX_ENTRY = struct.Struct(">qi")
 _VARINT, _BYTES = 0, 2
@@ -44,22 +45,23 @@ class HFile:
     Everything raises ValueError for bytes that are no sound HFile.
     """
 
-    read: Callable[[int, int], bytes]
+    read: Callable[[int, int], bytes | memoryview]
     size: int
     _trailer: dict[int, int]
 
     @classmethod
-    def open(cls, read: Callable[[int, int], bytes], size: int) -> HFile:
+    def open(cls, read: Callable[[int, int], bytes | memoryview], size: int) -> HFile:
         """The file of that size."""
         if size < _TRAILER_BYTES:
             raise ValueError("it has no HFile trailer")
         with _soundly():
-            return cls(read, size, _trailer(read(size - _TRAILER_BYTES, _TRAILER_BYTES)))
+            return cls(read, size, _trailer(bytes(read(size - _TRAILER_BYTES, _TRAILER_BYTES))))
 
     @classmethod
-    def of(cls, body: bytes) -> HFile:
-        """The file whose bytes are at hand."""
-        return cls.open(lambda offset, length: body[offset : offset + length], len(body))
+    def of(cls, body: bytes | memoryview) -> HFile:
+        """The file whose bytes are at hand; they are not copied."""
+        view = memoryview(body)
+        return cls.open(lambda offset, length: view[offset : offset + length], len(view))
 
     @property
     def count(self) -> int:
@@ -104,15 +106,15 @@ class HFile:
     def _block(self, offset: int) -> bytes:
         """A block of the part that is read when a file is opened."""
         body = self._piece(offset, self.size - _TRAILER_BYTES - offset)
-        return _block_at(body, 0, self._trailer.get(_CODEC, _NONE))[1]
+        return bytes(_block_at(body, 0, self._trailer.get(_CODEC, _NONE))[1])
 
-    def _piece(self, offset: int, length: int) -> bytes:
+    def _piece(self, offset: int, length: int) -> bytes | memoryview:
         if not 0 <= offset <= offset + length <= self.size:
             raise ValueError("a block lies outside of the file")
         return self.read(offset, length)
 
 
-def read_hfile(body: bytes) -> Entries:
+def read_hfile(body: bytes | memoryview) -> Entries:
     """All pairs of a file."""
     return HFile.of(body).entries()
 
@@ -135,24 +137,23 @@ def _trailer(body: bytes) -> dict[int, int]:
     return found
 
 
-def _entries(blocks: Iterable[bytes]) -> Entries:
+def _entries(blocks: Iterable[bytes | memoryview]) -> Entries:
     keys: list[bytes] = []
     starts: list[int] = []
     ends: list[int] = []
-    pieces: list[bytes] = []
+    pieces: list[bytes | memoryview] = []
     before = 0
     for payload in blocks:
         offset = 0
         while offset < len(payload):
-            key_length, value_length = _LENGTHS.unpack_from(payload, offset)
-            value = offset + _LENGTHS.size + key_length
-            (row_length,) = _SHORT.unpack_from(payload, offset + _LENGTHS.size)
+            key_length, value_length, row_length = _LENGTHS.unpack_from(payload, offset)
+            first = offset + _LENGTHS.size
+            value = first - _SHORT.size + key_length
             if key_length < _SHORT.size or not 0 <= row_length <= key_length or value_length < 0:
                 raise ValueError("an entry has lengths that cannot be")
             if value + value_length + 1 > len(payload):
                 raise ValueError("an entry is longer than its block")
-            first = offset + _LENGTHS.size + _SHORT.size
-            keys.append(payload[first : first + row_length])
+            keys.append(bytes(payload[first : first + row_length]))
             starts.append(before + value)
             ends.append(before + value + value_length)
             offset = value + value_length + 1
@@ -161,7 +162,7 @@ def _entries(blocks: Iterable[bytes]) -> Entries:
     return Entries(tuple(keys), b"".join(pieces), tuple(starts), tuple(ends))
 
 
-def _data_blocks(body: bytes, trailer: dict[int, int]) -> Iterator[bytes]:
+def _data_blocks(body: bytes | memoryview, trailer: dict[int, int]) -> Iterator[bytes | memoryview]:
     """The data blocks from the first to the last; index and bloom blocks may lie between them."""
     if _FIRST_DATA not in trailer and _LAST_DATA not in trailer:
         return
@@ -176,7 +177,7 @@ def _data_blocks(body: bytes, trailer: dict[int, int]) -> Iterator[bytes]:
         offset = following
 
 
-def _block_at(body: bytes, offset: int, codec: int) -> tuple[bytes, bytes, int]:
+def _block_at(body: bytes | memoryview, offset: int, codec: int) -> tuple[bytes, bytes | memoryview, int]:
     """The magic and the payload of a block, and where the next one begins."""
     magic, on_disk, size, _, _, _, with_header = _HEADER.unpack_from(body, offset)
     if on_disk < 0 or not 0 <= size <= _LARGEST_BLOCK or with_header < _HEADER.size:

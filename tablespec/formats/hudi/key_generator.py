@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Iterable
 from datetime import date
 
 import attrs
@@ -89,16 +90,19 @@ def shown_schema(schema: Schema, generator: KeyGenerator) -> Schema:
     return Schema(tuple(_shown(field, generator) if field.name in names else field for field in schema))
 
 
-def partition_values(generator: KeyGenerator, schema: Schema, path: str) -> tuple[Known | None, ...]:
-    """The values that a partition path tells, in the order of the fields; None where only the files can tell."""
-    segments = path.split("/")
-    if len(segments) != len(generator.fields):
-        # A value with a slash, or a time that is formatted with one: the levels cannot be told apart for certain.
-        return (None,) * len(generator.fields)
+def partition_values(generator: KeyGenerator, schema: Schema, paths: Iterable[str]) -> list[tuple[Known | None, ...]]:
+    """The values that partition paths tell, in the order of the fields; None where only the files can tell."""
     types = {field.name: field.type for field in schema}
-    return tuple(
-        _value(generator, field, types.get(field.name), segment) for field, segment in zip(generator.fields, segments)
-    )
+    fields = [(field, types.get(field.name), f"{field.name}=") for field in generator.fields]
+    unknown = (None,) * len(fields)
+    split = (path.split("/") for path in paths)
+    return [
+        tuple(_value(generator, *field, segment) for field, segment in zip(fields, segments))
+        # A value with a slash, or a time that is formatted with one: the levels cannot be told apart for certain.
+        if len(segments) == len(fields)
+        else unknown
+        for segments in split
+    ]
 
 
 def _generator_type(text: str) -> str:
@@ -119,8 +123,9 @@ def _shown(field: Field, generator: KeyGenerator) -> Field:
     return attrs.evolve(field, nullable=True, type=STRING if generator.times_as_text else field.type)
 
 
-def _value(generator: KeyGenerator, field: PartitionField, data_type: DataType | None, segment: str) -> Known | None:
-    prefix = f"{field.name}="
+def _value(
+    generator: KeyGenerator, field: PartitionField, data_type: DataType | None, prefix: str, segment: str
+) -> Known | None:
     if field.kind is not FieldKind.SIMPLE or data_type is None or segment.startswith(prefix) != generator.hive_style:
         return None
     text = segment.removeprefix(prefix) if generator.hive_style else segment

@@ -1,146 +1,212 @@
-"""Files of a table, put together into the slices of its file groups."""
+"""The files of a table, and the current slices of those partitions that are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from tablespec.formats.hudi.file_columns import FileColumns
 from tablespec.formats.hudi.key_generator import KeyGenerator, Known, partition_values
-from tablespec.formats.hudi.names import BaseFileName, LogFileName, parse_base_file_name, parse_log_file_name
+from tablespec.formats.hudi.name_columns import NameColumns, taken_apart
+from tablespec.formats.hudi.schema_history import SchemaHistory
+from tablespec.formats.hudi.slices import GroupFile, group_files, logged_slice
 from tablespec.formats.hudi.timeline import Visibility
-from tablespec.model.file import BaseFile, FileGroupId, FileSlice, LogFile
+from tablespec.model.bulk import made_in_bulk
+from tablespec.model.file import BaseFile, FileGroupId, FileSlice
 from tablespec.model.schema import Schema
-from tablespec.storage.store import FileInfo, Storage
-
-# Sorts after every path below .hoodie and before everything else that begins with its name.
-_AFTER_METADATA = ".hoodie/\U0010ffff"
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class Listing:
-    """The current slices of a state; their `partition_values` belong to the columns in `constants`.
+    """The files of all times, and what is current of them at `version`.
 
-    `values` are those of every partition path of the table.
+    The `partition_values` of slices belong to the columns in `constants`; `values` are those of every partition path of the
+    table, in path order. Files stay columns until somebody asks for the slices of their partition.
     """
 
+    files: FileColumns
+    names: NameColumns
     constants: tuple[str, ...]
-    slices: tuple[FileSlice, ...]
-    values: tuple[tuple[str, tuple[object, ...]], ...] = ()
+    values: tuple[tuple[str, tuple[object, ...]], ...]
+    visibility: Visibility
+    replaced: frozenset[FileGroupId]
+    version: int
+    schema_history: SchemaHistory
+    _made: dict[str, tuple[FileSlice, ...]] = attrs.field(factory=dict, init=False, repr=False, eq=False)
+
+    @cached_property
+    def slices(self) -> tuple[FileSlice, ...]:
+        """All current slices, partition by partition in path order."""
+        return tuple(slice_ for found in self.slices_in([path for path, _ in self.values]) for slice_ in found)
+
+    @cached_property
+    def found(self) -> tuple[GroupFile, ...]:
+        """The base and log files of all times, in path order."""
+        rows = pa.concat_arrays([self.names.bases, self.names.logs])
+        return tuple(group_files(self.files.take(rows).infos()))
+
+    def slices_in(self, partitions: Sequence[str]) -> list[tuple[FileSlice, ...]]:
+        """The current slices of each of these partitions, in path order."""
+        missing = [path for path in partitions if path not in self._made]
+        if missing:
+            with made_in_bulk():
+                for path, slices in self._current(missing):
+                    self._made[path] = tuple(map(self._renamed, slices) if self.schema_history.versions else slices)
+        return [self._made[path] for path in partitions]
+
+    def _current(self, partitions: Sequence[str]) -> Iterator[tuple[str, Sequence[FileSlice]]]:
+        values = dict(self.values)
+        gone: dict[str, list[str]] = {}
+        for group in self.replaced:
+            gone.setdefault(group.partition, []).append(group.id)
+        wanted = None if len(partitions) == len(values) else frozenset(partitions)
+        bases, logs = self._bases(wanted), self._logs(wanted)
+        for path in partitions:
+            newest, of_groups = bases.newest_in(path), logs.get(path, {})
+            for id_ in gone.get(path, ()):
+                newest.pop(id_, None)
+                of_groups.pop(id_, None)
+            logged = list(self._logged(path, values[path], newest, bases, of_groups)) if of_groups else []
+            yield path, logged + bases.slices(path, values[path], newest)
+
+    def _bases(self, wanted: frozenset[str] | None) -> _BaseFiles:
+        """The visible base files of the wanted partitions, which are all unless they are given."""
+        instants = [instant for instant, _ in self.names.endings]
+        seen = pa.array([self.visibility.sees(instant) for instant in instants], pa.bool_())
+        chosen = pc.and_(seen.take(self.names.numbers), self._is_wanted(self.names.bases, wanted))
+        files = self.files.take(self.names.bases.filter(chosen))
+        return _BaseFiles(
+            places=_places(files),
+            names=files.names.to_pylist(),
+            sizes=files.sizes.to_pylist(),
+            modified=files.modified.to_pylist(),
+            groups=self.names.file_ids.filter(chosen).to_pylist(),
+            instants=[instants[number] for number in self.names.numbers.filter(chosen).to_pylist()],
+        )
+
+    def _logs(self, wanted: frozenset[str] | None) -> dict[str, dict[str, list[GroupFile]]]:
+        """The visible logs of the wanted partitions, by partition and group."""
+        found: dict[str, dict[str, list[GroupFile]]] = {}
+        rows = self.names.logs.filter(self._is_wanted(self.names.logs, wanted))
+        for log in group_files(self.files.take(rows).infos() if len(rows) else ()):
+            if self.visibility.sees_file(log.name):
+                found.setdefault(log.group.partition, {}).setdefault(log.group.id, []).append(log)
+        return found
+
+    def _is_wanted(self, rows: pa.Int64Array, wanted: frozenset[str] | None) -> pa.BooleanArray:
+        if wanted is None:
+            return pa.repeat(True, len(rows))
+        numbers = [number for number, path in enumerate(self.files.folders) if path in wanted]
+        return pc.is_in(self.files.numbers.take(rows), pa.array(numbers, pa.int32()))
+
+    def _logged(
+        self,
+        path: str,
+        values: tuple[object, ...],
+        newest: dict[str, int],
+        bases: _BaseFiles,
+        logs: Mapping[str, Sequence[GroupFile]],
+    ) -> Iterator[FileSlice]:
+        """The slices of the groups that have logs, which are taken out of `newest`."""
+        for id_, of_group in logs.items():
+            group = FileGroupId(path, id_)
+            row = newest.pop(id_, None)
+            if row is None:
+                yield logged_slice(group, None, None, of_group, self.visibility, values)
+            else:
+                base = bases.base_file(path, row)
+                yield logged_slice(group, bases.instants[row], base, of_group, self.visibility, values)
+
+    def _renamed(self, slice_: FileSlice) -> FileSlice:
+        names = self.schema_history.stored_names(self.version, slice_.instant)
+        return attrs.evolve(slice_, stored_names=names)
 
 
-def data_files(storage: Storage) -> Iterator[FileInfo]:
-    """All files of the table outside of .hoodie, in path order."""
-    for file in storage.list():
-        if file.path > ".hoodie/":
-            break
-        yield file
-    yield from storage.list(after=_AFTER_METADATA)
+@attrs.frozen(eq=False, kw_only=True)
+class _BaseFiles:
+    """Base files as lists, and between which places those of a folder stand."""
+
+    places: dict[str, tuple[int, int]]
+    names: list[str]
+    sizes: list[int]
+    modified: list[int]
+    groups: list[str]
+    instants: list[int]
+
+    def newest_in(self, path: str) -> dict[str, int]:
+        """Where the newest base file of each group of a folder stands, in path order."""
+        start, stop = self.places.get(path, (0, 0))
+        rows = sorted(range(start, stop), key=self.names.__getitem__)
+        found = {self.groups[row]: row for row in rows}
+        if len(found) < len(rows):
+            # Of two attempts at the same file the later name counts.
+            found = {self.groups[row]: row for row in sorted(rows, key=self.instants.__getitem__)}
+            return dict(sorted(found.items(), key=lambda one: self.names[one[1]]))
+        return found
+
+    def base_file(self, path: str, row: int) -> BaseFile:
+        """The file that stands at a place, in its folder."""
+        whole = f"{path}/{self.names[row]}" if path else self.names[row]
+        return BaseFile(path=whole, logged_as=whole, size=self.sizes[row], modified=self.modified[row])
+
+    def slices(self, path: str, values: tuple[object, ...], newest: Mapping[str, int]) -> list[FileSlice]:
+        """The slices of groups that are a base file alone, in path order."""
+        # There may be a million, so that nothing is called or looked up for each that need not be.
+        names, sizes, modified, instants = self.names, self.sizes, self.modified, self.instants
+        prefix = f"{path}/" if path else ""
+        return [
+            FileSlice(
+                group=FileGroupId(path, group),
+                instant=instants[row],
+                base=BaseFile(
+                    path=(whole := prefix + names[row]), logged_as=whole, size=sizes[row], modified=modified[row]
+                ),
+                partition_values=values,
+            )
+            for group, row in newest.items()
+        ]
 
 
-@attrs.frozen
-class GroupFile:
-    """A base or log file, and what its name says."""
-
-    group: FileGroupId
-    file: FileInfo
-    name: BaseFileName | LogFileName
+def _places(files: FileColumns) -> dict[str, tuple[int, int]]:
+    runs = pc.run_end_encode(files.numbers)
+    stops = runs.run_ends.to_pylist()
+    paths = [files.folders[number] for number in runs.values.to_pylist()]
+    return dict(zip(paths, zip([0, *stops], stops)))
 
 
-def group_files(files: Iterable[FileInfo]) -> Iterator[GroupFile]:
-    """The base and log files, in path order; files that hold changes and all others do not count."""
-    for file in files:
-        partition, _, name = file.path.rpartition("/")
-        parsed = parse_base_file_name(name) or parse_log_file_name(name)
-        if parsed is not None and not (isinstance(parsed, LogFileName) and parsed.is_cdc):
-            yield GroupFile(FileGroupId(partition, parsed.file_id), file, parsed)
-
-
-def slices_at(
-    files: Iterable[GroupFile], visibility: Visibility, replaced: frozenset[FileGroupId]
-) -> tuple[FileSlice, ...]:
-    """The newest visible slice of each file group that no replace commit has taken away."""
-    # There may be a million files: each group is looked up once for a file.
-    groups: dict[FileGroupId, tuple[list[GroupFile], list[GroupFile]]] = {}
-    for found in files:
-        if visibility.sees_file(found.name):
-            groups.setdefault(found.group, ([], []))[isinstance(found.name, LogFileName)].append(found)
-    for group in replaced:
-        groups.pop(group, None)
-    slices = (_slice(group, _newest(bases), logs, visibility) for group, (bases, logs) in groups.items())
-    return tuple(slice_ for slice_ in slices if slice_.base is not None or slice_.logs)
-
-
-def _newest(bases: Sequence[GroupFile]) -> GroupFile | None:
-    # Paths come in order, so of two attempts at the same file the later name wins every time.
-    return max(reversed(bases), key=lambda one: one.name.instant) if len(bases) > 1 else next(iter(bases), None)
-
-
-def _slice(group: FileGroupId, base: GroupFile | None, logs: Sequence[GroupFile], visibility: Visibility) -> FileSlice:
-    """The base file with the logs that were written since; a log of an older base is left out."""
-    if base is not None and not logs:
-        return FileSlice(group=group, instant=base.name.instant, base=_base_file(base.file))
-    since = base.name.instant if base is not None else -1
-    names = [(log.name, log.file) for log in logs if isinstance(log.name, LogFileName)]
-    # Logs are merged in the order of requests, whenever they were completed.
-    current = sorted(
-        ((name, file) for name, file in names if visibility.completion(name.instant) >= since),
-        key=lambda one: (one[0].instant, one[0].version, one[0].write_token),
-    )
-    return FileSlice(
-        group=group,
-        instant=base.name.instant if base is not None else min((name.instant for name, _ in current), default=-1),
-        base=None if base is None else _base_file(base.file),
-        logs=tuple(
-            LogFile(path=file.path, size=file.size, instant=name.instant, version=name.version)
-            for name, file in current
-        ),
-    )
-
-
-def _base_file(file: FileInfo) -> BaseFile:
-    return BaseFile(path=file.path, logged_as=file.path, size=file.size, modified=file.modified)
-
-
-def with_partition_values(
-    slices: tuple[FileSlice, ...], generator: KeyGenerator, schema: Schema, partitions: Iterable[str] = ()
+def listing_of(
+    files: FileColumns,
+    generator: KeyGenerator,
+    schema: Schema,
+    visibility: Visibility,
+    *,
+    replaced: frozenset[FileGroupId] = frozenset(),
+    version: int = 0,
+    schema_history: SchemaHistory = SchemaHistory(),
 ) -> Listing:
-    """The slices with the partition values that their paths tell.
+    """These files with the partition values that their paths tell.
 
-    A column counts as constant only when every path, of the slices and of other `partitions`, tells its value;
-    otherwise it is read from the files, which have it too.
+    A column counts as constant only when the path of every partition tells its value; otherwise it is read from the files,
+    which have it too. Folders without base and log files are no partitions.
     """
-    paths = dict.fromkeys((*(slice_.group.partition for slice_ in slices), *partitions))
-    told = {path: partition_values(generator, schema, path) for path in paths}
-    indexes = range(len(generator.fields))
-    known = [index for index in indexes if all(values[index] is not None for values in told.values())]
-    constants = {path: _picked(values, known) for path, values in told.items()}
+    names = taken_apart(files.names)
+    numbers = pc.unique(files.numbers.take(pa.concat_arrays([names.bases, names.logs]))).to_pylist()
+    paths = sorted((files.folders[number] for number in numbers), key=lambda path: f"{path}/")
+    told = partition_values(generator, schema, paths)
+    known = [index for index in range(len(generator.fields)) if all(values[index] is not None for values in told)]
     return Listing(
-        tuple(generator.fields[index].name for index in known),
-        tuple(_placed(slice_, constants[slice_.group.partition]) for slice_ in slices) if known else slices,
-        tuple(constants.items()),
-    )
-
-
-def _placed(slice_: FileSlice, values: tuple[object, ...]) -> FileSlice:
-    # There may be a million, and `evolve` looks at every field by name.
-    return FileSlice(
-        group=slice_.group,
-        instant=slice_.instant,
-        base=slice_.base,
-        logs=slice_.logs,
-        partition_values=values,
-        stored_names=slice_.stored_names,
-    )
-
-
-def lost_groups(
-    removed: Iterable[tuple[FileGroupId, int]], slices: Iterable[FileSlice], replaced: frozenset[FileGroupId], at: int
-) -> frozenset[FileGroupId]:
-    """The file groups whose slice at a request time was removed by the cleaner."""
-    current: Mapping[FileGroupId, int] = {slice_.group: slice_.instant for slice_ in slices}
-    return frozenset(
-        group for group, instant in removed if group not in replaced and current.get(group, -1) < instant <= at
+        files=files,
+        names=names,
+        constants=tuple(generator.fields[index].name for index in known),
+        values=tuple((path, _picked(values, known)) for path, values in zip(paths, told)),
+        visibility=visibility,
+        replaced=replaced,
+        version=version,
+        schema_history=schema_history,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -13,26 +13,28 @@ import attrs
 import pyarrow as pa
 
 from tablespec.errors import CorruptFileError
-from tablespec.formats.hudi.avro import data
 from tablespec.formats.hudi.avro_columns import decode_records
+from tablespec.formats.hudi.file_columns import FileColumns
+from tablespec.formats.hudi.file_records import DroppedRecords, FileRecords, decode_file_records, merged
 from tablespec.formats.hudi.hfile import Entries, HFile, read_hfile
 from tablespec.formats.hudi.instant_time import DIGITS
-from tablespec.formats.hudi.listing import group_files, slices_at
 from tablespec.formats.hudi.log_file import BlockType, LogBlock, blocks_of
 from tablespec.formats.hudi.log_records import deleted_keys
 from tablespec.formats.hudi.log_scan import counting
 from tablespec.formats.hudi.properties import TableProperties
+from tablespec.formats.hudi.slices import group_files, slices_at
 from tablespec.formats.hudi.timeline import ActiveTimeline, Visibility, parse_timeline, visibility_of
 from tablespec.model.file import FileGroupId, FileSlice
-from tablespec.storage.store import FileInfo, Storage
+from tablespec.storage.store import Storage
 
 FILES, RECORD_INDEX, COLUMN_STATS, PARTITION_STATS = "files", "record_index", "column_stats", "partition_stats"
 _FOLDER = ".hoodie/metadata"
-_ALL_PARTITIONS = "__all_partitions__"
+# Its record says nothing that those of the partitions do not.
+_ALL_PARTITIONS = b"__all_partitions__"
 _UNPARTITIONED = "."
 _HALF = 1 << 64
 _AS_TEXT = 1
-_LISTED, _LOCATION = "filesystemMetadata", "recordIndexMetadata"
+_LOCATION = "recordIndexMetadata"
 # Where each partition of the table has shards of its own, they are named otherwise.
 _SHARD = "record-index-{:04}-0"
 
@@ -73,24 +75,17 @@ class MetadataTable:
     partitions: frozenset[str]
     visibility: Visibility
 
-    def files(self) -> list[FileInfo]:
-        """All files of the table outside of .hoodie, in path order, as a listing of the storage would give them."""
-        found: dict[str, dict[str, int]] = {}
-        for source in self._sources(FILES, _LISTED):
-            if source.values is None:
-                for key in source.keys:
-                    found.pop(key, None)
-                continue
-            for key, listed in zip(source.keys, source.values):
-                names = found.setdefault(key, {})
-                for name, info in (listed or {}).items():
-                    if info["isDeleted"]:
-                        names.pop(name, None)
-                    else:
-                        names[name] = max(names.get(name, 0), info["size"])
-        prefixed = ((("" if key == _UNPARTITIONED else f"{key}/"), names) for key, names in found.items())
-        listed = [FileInfo(f"{prefix}{name}", size, 0) for prefix, names in prefixed for name, size in names.items()]
-        return sorted(listed, key=lambda file: file.path)
+    def files(self) -> FileColumns:
+        """All files of the table outside of .hoodie, without the time of their change."""
+        sources: list[FileRecords | DroppedRecords] = []
+        for slice_ in self._slices(FILES):
+            for base in [] if slice_.base is None else [slice_.base]:
+                with self._sound(base.path):
+                    file = HFile.of(self.storage.read(base.path))
+                    sources.append(_file_records(file.entries(), file.schema()))
+            with self._sound_logs(slice_):
+                sources += [_listed_in_block(block) for block in self._blocks(slice_)]
+        return merged(sources)
 
     def located(self, keys: Iterable[str]) -> LocatedKeys | None:
         """The file groups that hold these record keys; None where the index is laid out in another way.
@@ -177,6 +172,12 @@ class MetadataTable:
 
     def _logged(self, slice_: FileSlice, column: str) -> Iterator[_Source]:
         """The records of the logs of a slice, oldest first."""
+        with self._sound_logs(slice_):
+            sources = [_of_block(block, column) for block in self._blocks(slice_)]
+        yield from sources
+
+    def _blocks(self, slice_: FileSlice) -> list[LogBlock]:
+        """The blocks of the logs of a slice that count, oldest first."""
         blocks: list[LogBlock] = []
         for log in slice_.logs:
             with self._sound(log.path):
@@ -184,9 +185,10 @@ class MetadataTable:
                 if not all(isinstance(block, LogBlock) for block in found):
                     raise ValueError("it holds bytes that make no whole block")
                 blocks += [block for block in found if isinstance(block, LogBlock)]
-        with self._sound(slice_.logs[-1].path if slice_.logs else ""):
-            sources = [_of_block(block, column) for block in counting(blocks, self.visibility.sees)]
-        yield from sources
+        return counting(blocks, self.visibility.sees)
+
+    def _sound_logs(self, slice_: FileSlice) -> AbstractContextManager[None]:
+        return self._sound(slice_.logs[-1].path if slice_.logs else "")
 
     @contextmanager
     def _sound(self, path: str) -> Iterator[None]:
@@ -232,42 +234,52 @@ def _is_up_to_date(timeline: ActiveTimeline, active: ActiveTimeline) -> bool:
     return newest.completion is not None and any(completion >= newest.completion for completion in made)
 
 
+def _listed_in_block(block: LogBlock) -> FileRecords | DroppedRecords:
+    if block.type is BlockType.DELETE:
+        return DroppedRecords(tuple(map(_folder, deleted_keys(block))))
+    return _file_records(_entries(block), block.schema)
+
+
+def _file_records(entries: Entries, schema: str) -> FileRecords:
+    chosen = [number for number, key in enumerate(entries.keys) if key != _ALL_PARTITIONS]
+    keys = [_folder(entries.keys[number].decode()) for number in chosen]
+    starts, ends = ([bounds[number] for number in chosen] for bounds in (entries.starts, entries.ends))
+    return decode_file_records(entries.data, keys, starts, ends, schema)
+
+
+def _folder(key: str) -> str:
+    return "" if key == _UNPARTITIONED else key
+
+
 def _of_block(block: LogBlock, column: str) -> _Source:
     if block.type is BlockType.DELETE:
         return _Source(tuple(deleted_keys(block)), None)
+    return _source(_entries(block), block.schema, column, None)
+
+
+def _entries(block: LogBlock) -> Entries:
     if block.type is not BlockType.HFILE:
         raise ValueError(f"it holds a block of type {block.type.name}")
-    return _source(read_hfile(bytes(block.content)), block.schema, column, None)
+    return read_hfile(block.content)
 
 
 def _source(entries: Entries, schema: str, column: str, wanted: set[str] | None) -> _Source:
     """The wanted records, with the one member of their value that the partition is about."""
     keys = [key.decode() for key in entries.keys]
-    chosen = [number for number, key in enumerate(keys) if _is_wanted(key, wanted)]
+    chosen = [number for number, key in enumerate(keys) if wanted is None or key in wanted]
     if not chosen:
         return _Source((), [])
-    stored = memoryview(entries.data)
-    if column == _LISTED:
-        # A record lists any number of files, which columns would have to be made of one by one.
-        records = data((stored[entries.starts[number] : entries.ends[number]] for number in chosen), schema)
-        return _Source(tuple(keys[number] for number in chosen), [record.get(column) for record in records])
     starts, ends = (
         pa.array([bounds[number] for number in chosen], pa.int64()) for bounds in (entries.starts, entries.ends)
     )
-    batch = decode_records(stored, starts, ends, schema, frozenset({column}))
+    batch = decode_records(memoryview(entries.data), starts, ends, schema, frozenset({column}))
     if column not in batch.schema.names:
         raise ValueError(f"its records have no {column}")
     return _Source(tuple(keys[number] for number in chosen), batch.column(column).to_pylist())
 
 
-def _is_wanted(key: str, wanted: set[str] | None) -> bool:
-    # The record of all partitions says nothing that theirs do not.
-    return key != _ALL_PARTITIONS if wanted is None else key in wanted
-
-
 def _location(entry: dict[str, object]) -> FileGroupId:
-    partition = str(entry["partitionName"])
-    partition = "" if partition == _UNPARTITIONED else partition
+    partition = _folder(str(entry["partitionName"]))
     if entry.get("fileIdEncoding") == _AS_TEXT:
         return FileGroupId(partition, str(entry["fileId"]))
     high, low, index = (int(str(entry[name])) for name in ("fileIdHighBits", "fileIdLowBits", "fileIndex"))

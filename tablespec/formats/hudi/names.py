@@ -8,12 +8,14 @@ import attrs
 
 from tablespec.formats.hudi.instant_time import instant_number
 
-_BASE = re.compile(r"(?P<file_id>.+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<extension>parquet|orc|hfile|lance)")
-_LOG = re.compile(
-    r"\.(?P<file_id>[^._]+)_(?P<instant>\d+)\.log\.(?P<version>\d+)(?:_(?P<token>\d+-\d+-\d+)(?P<cdc>\.cdc)?)?"
+# They are written so that Arrow reads them in the same way as Python does.
+_TOKEN = "[0-9]+-[0-9]+-[0-9]+"
+BASE = re.compile(rf"(?P<file_id>.+)_(?P<token>{_TOKEN})_(?P<instant>[0-9]+)\.(?P<extension>parquet|orc|hfile|lance)")
+LOG = re.compile(
+    rf"\.(?P<file_id>[^._]+)_(?P<instant>[0-9]+)\.log\.(?P<version>[0-9]+)(?:_(?P<token>{_TOKEN})(?P<cdc>\.cdc)?)?"
 )
 # Log files that Hudi may write one day, visible and in columns.
-_NATIVE_LOG = re.compile(r".+_\d+-\d+-\d+_\d+_\d+\.(?:log|delete|cdc)\.[a-z]+")
+NATIVE_LOG = re.compile(rf".+_{_TOKEN}_[0-9]+_[0-9]+\.(?:log|delete|cdc)\.[a-z]+")
 
 
 @attrs.frozen(kw_only=True)
@@ -40,14 +42,9 @@ class LogFileName:
     is_cdc: bool
 
 
-def is_native_log(name: str) -> bool:
-    """Whether a file is a log file of a format that is not known yet."""
-    return name.count(".") > 1 and _NATIVE_LOG.fullmatch(name) is not None
-
-
 def parse_base_file_name(name: str) -> BaseFileName | None:
     """The parts of the name of a base file, or None for any other file."""
-    found = _BASE.fullmatch(name)
+    found = BASE.fullmatch(name)
     if found is None:
         return None
     return BaseFileName(
@@ -60,7 +57,7 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
 
 def parse_log_file_name(name: str) -> LogFileName | None:
     """The parts of the name of a log file, or None for any other file."""
-    found = _LOG.fullmatch(name)
+    found = LOG.fullmatch(name)
     if found is None:
         return None
     return LogFileName(

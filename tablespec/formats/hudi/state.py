@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import pyarrow as pa
@@ -15,23 +15,26 @@ from tablespec.expr.nodes import Predicate
 from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import JudgedSlice, KeyLocations, Survey
 from tablespec.formats.hudi.codec import HudiCodec
+from tablespec.formats.hudi.file_columns import listed_files
 from tablespec.formats.hudi.instant_time import instant_texts
 from tablespec.formats.hudi.key_generator import key_generator_of, shown_schema
-from tablespec.formats.hudi.listing import GroupFile, Listing, data_files, group_files, slices_at, with_partition_values
+from tablespec.formats.hudi.listing import Listing, listing_of
 from tablespec.formats.hudi.metadata_table import RECORD_INDEX, MetadataTable
-from tablespec.formats.hudi.names import BaseFileName, is_native_log
+from tablespec.formats.hudi.names import BaseFileName
 from tablespec.formats.hudi.properties import TableProperties
 from tablespec.formats.hudi.pruning import without_match
 from tablespec.formats.hudi.record_key import spelt_keys
 from tablespec.formats.hudi.schema import COMMIT_TIME_COLUMN, META_SCHEMA
 from tablespec.formats.hudi.schema_history import SchemaHistory
+from tablespec.formats.hudi.slices import GroupFile
 from tablespec.formats.hudi.timeline import ActiveTimeline, Visibility
 from tablespec.formats.layout import ReadLayout
+from tablespec.model.bulk import made_in_bulk
 from tablespec.model.change import KeyedChanges, MarkedRows, SliceChange, WrittenRows
 from tablespec.model.file import FileGroupId, FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.schema import Schema
-from tablespec.storage.store import FileInfo, Storage
+from tablespec.storage.store import Storage
 
 
 @attrs.frozen
@@ -51,34 +54,36 @@ class HudiFiles:
 
     def judge(self, predicate: Predicate) -> Sequence[JudgedSlice]:
         """Every slice that may hold a match, by its partition and by what the metadata table knows of its columns."""
-        partitions = tuple(dict.fromkeys(slice_.partition_values for slice_ in self.listing.slices))
-        found = dict(zip(partitions, self._verdicts(predicate, partitions)))
-        judged = [JudgedSlice(slice_, found[slice_.partition_values]) for slice_ in self.listing.slices]
+        found = [one for one in self._partition_verdicts(predicate) if one[1] is not Verdict.NEVER]
+        with made_in_bulk():
+            slices = self.listing.slices_in([path for path, _ in found])
+            judged = [JudgedSlice(one, verdict) for (_, verdict), of_path in zip(found, slices) for one in of_path]
         unsure = [one.slice for one in judged if one.verdict is Verdict.MAYBE]
         never = frozenset[FileSlice]()
         if self.metadata is not None:
             never = without_match(self.metadata, unsure, self.schema, predicate, newest=self.newest)
-        kept = [one for one in judged if one.verdict is not Verdict.NEVER]
-        return tuple(one for one in kept if one.slice not in never) if never else tuple(kept)
+        return [one for one in judged if one.slice not in never] if never else judged
 
     def may_match(self, predicate: Predicate) -> Callable[[FileGroupId], bool]:
         """Whether a group of any time lies in a partition that may hold a match."""
-        partitions = dict(self.listing.values)
-        found = dict(zip(partitions, self._verdicts(predicate, tuple(partitions.values()))))
+        found = dict(self._partition_verdicts(predicate))
         return lambda group: found.get(group.partition, Verdict.MAYBE) is not Verdict.NEVER
 
-    def _verdicts(self, predicate: Predicate, partitions: tuple[tuple[object, ...], ...]) -> list[Verdict]:
+    def _partition_verdicts(self, predicate: Predicate) -> list[tuple[str, Verdict]]:
+        """The path of each partition, and what its values say of its rows."""
+        partitions = self.listing.values
         one_row = pa.repeat(pa.scalar(1, pa.int64()), len(partitions))
 
         def bounds_of(path: tuple[str, ...]) -> ColumnBounds | None:
             if len(path) > 1 or path[0] not in self.listing.constants:
                 return None
             index = self.listing.constants.index(path[0])
-            values = pa.array([values[index] for values in partitions], arrow_type(self.schema.field(path[0]).type))
+            values = pa.array([values[index] for _, values in partitions], arrow_type(self.schema.field(path[0]).type))
             return ColumnBounds(values, values, values.is_null().cast(pa.int64()))
 
         possible, certain = verdicts(predicate, bounds_of, one_row, len(partitions))
-        return [_verdict(may, must) for may, must in zip(possible.to_pylist(), certain.to_pylist())]
+        outcomes = zip(possible.to_pylist(), certain.to_pylist())
+        return [(path, _verdict(may, must)) for (path, _), (may, must) in zip(partitions, outcomes)]
 
 
 @attrs.frozen
@@ -101,7 +106,7 @@ class HudiState:
     """A Hudi table right after one instant.
 
     Its files are listed once, when the state is made: later the cleaner may have taken some of them away, and a listing
-    would not tell. `found` are the files of all times; `window` what the state is read for.
+    would not tell. `window` is what the state is read for.
     """
 
     storage: Storage
@@ -112,7 +117,6 @@ class HudiState:
     replaced: frozenset[FileGroupId]
     listing: Listing
     visibility: Visibility
-    found: tuple[GroupFile, ...]
     window: Window | None = None
     schema_history: SchemaHistory = SchemaHistory()
     metadata: MetadataTable | None = None
@@ -167,6 +171,11 @@ class HudiState:
         return ()
 
     @property
+    def found(self) -> tuple[GroupFile, ...]:
+        """The base and log files of all times, in path order."""
+        return self.listing.found
+
+    @property
     def files(self) -> HudiFiles:
         """The current slices."""
         metadata = None if self.schema_history.versions else self.metadata
@@ -210,18 +219,19 @@ def state_of(
     """The state that shows what is visible, its files listed now."""
     generator = key_generator_of(table)
     schema = shown_schema(stored_schema, generator)
-    files = list(data_files(storage)) if metadata is None else metadata.files()
-    found = tuple(group_files(files))
-    _check_file_formats(storage.url, files, found)
-    if found and not timeline.completed and not timeline.pending:
-        why = f"it holds no instant, and a file of the group {found[0].group.id} was written by one"
+    listing = listing_of(
+        listed_files(storage) if metadata is None else metadata.files(),
+        generator,
+        schema,
+        visibility,
+        replaced=replaced,
+        version=instant.version,
+        schema_history=schema_history,
+    )
+    _check_file_formats(storage.url, listing)
+    if listing.values and not timeline.completed and not timeline.pending:
+        why = f"it holds no instant, and a file of the group {listing.found[0].group.id} was written by one"
         raise CorruptLogError(storage.url, table.timeline_folder, 0, why)
-    slices = slices_at(found, visibility, replaced)
-    if schema_history.versions:
-        slices = tuple(
-            attrs.evolve(slice_, stored_names=schema_history.stored_names(instant.version, slice_.instant))
-            for slice_ in slices
-        )
     return HudiState(
         storage=storage,
         instant=instant,
@@ -229,18 +239,19 @@ def state_of(
         table=table,
         timeline=timeline,
         replaced=replaced,
-        listing=with_partition_values(slices, generator, schema, dict.fromkeys(file.group.partition for file in found)),
+        listing=listing,
         visibility=visibility,
-        found=found,
         schema_history=schema_history,
         metadata=metadata,
     )
 
 
-def _check_file_formats(table: str, files: Iterable[FileInfo], found: Iterable[GroupFile]) -> None:
-    if any(is_native_log(file.path.rsplit("/", 1)[-1]) for file in files):
+def _check_file_formats(table: str, listing: Listing) -> None:
+    if listing.names.has_native_logs:
         raise UnsupportedTableError(table, "log files of the native log format")
-    for one in found:
+    if all(extension == "parquet" for _, extension in listing.names.endings):
+        return
+    for one in listing.found:
         if isinstance(one.name, BaseFileName) and one.name.extension != "parquet":
             feature = f"{one.name.extension.upper()} base files"
             raise UnsupportedTableError(table, feature, "Parquet base files can be read")

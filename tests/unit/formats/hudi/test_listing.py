@@ -1,141 +1,98 @@
+"""Files as the slices of partitions."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablespec.formats.hudi.file_columns import file_columns
 from tablespec.formats.hudi.key_generator import FieldKind, KeyGenerator, PartitionField
-from tablespec.formats.hudi.listing import data_files, group_files, lost_groups, slices_at, with_partition_values
+from tablespec.formats.hudi.listing import Listing, listing_of
+from tablespec.formats.hudi.slices import group_files, slices_at
 from tablespec.formats.hudi.timeline import Visibility
 from tablespec.model.file import FileGroupId
 from tablespec.model.schema import STRING, Field, Schema
-from tablespec.storage.store import FileInfo, Storage
+from tablespec.storage.store import FileInfo
 
-
-def visibility(*completed, pending=(), start=None, upto=None, layout=2):
-    """Sees the writes that are given as their request time, or as a pair of request and completion time."""
-    pairs = [one if isinstance(one, tuple) else (one, one) for one in completed]
-    return Visibility(completed=tuple(pairs), pending=frozenset(pending), start=start, upto=upto, layout=layout)
-
-
-ALL = visibility(*range(10))
 SCHEMA = Schema((Field(name="part", type=STRING), Field(name="sub", type=STRING)))
 BY_PART = KeyGenerator(fields=(PartitionField("part", FieldKind.SIMPLE),))
+UNPARTITIONED = KeyGenerator(fields=())
+ALL = Visibility(completed=tuple((n, n) for n in range(10)), pending=frozenset(), start=None, upto=None, layout=2)
 
 
-def files(*paths):
-    return list(group_files(FileInfo(path, 10, 0) for path in paths))
-
-
-def paths(slices):
-    return [slice_.base.path for slice_ in slices]
-
-
-def test_the_newest_visible_base_file_of_a_group_is_current():
-    found = slices_at(files("a/f_0-0-0_1.parquet", "a/f_0-0-0_3.parquet", "a/f_1-1-1_2.parquet"), ALL, frozenset())
-
-    assert paths(found) == ["a/f_0-0-0_3.parquet"]
-    assert found[0].group == FileGroupId("a", "f")
-    assert found[0].instant == 3
-
-
-def test_the_same_file_id_in_two_partitions_is_two_groups():
-    found = slices_at(files("a/f_0-0-0_1.parquet", "b/f_0-0-0_1.parquet"), ALL, frozenset())
-
-    assert paths(found) == ["a/f_0-0-0_1.parquet", "b/f_0-0-0_1.parquet"]
-
-
-def test_an_invisible_base_file_does_not_hide_the_older_one():
-    found = slices_at(
-        files("a/f_0-0-0_1.parquet", "a/f_0-0-0_2.parquet"), visibility(1, pending=[2], start=1), frozenset()
-    )
-
-    assert paths(found) == ["a/f_0-0-0_1.parquet"]
-
-
-def logs(slices):
-    return [[log.path for log in slice_.logs] for slice_ in slices]
-
-
-def test_logs_of_the_current_base_file_are_in_the_order_of_their_requests():
-    listed = files("f_0-0-0_2.parquet", ".f_5.log.1_0-0-0", ".f_3.log.1_0-0-0", ".f_5.log.1_0-1-0", ".f_1.log.1_0-0-0")
-
-    found = slices_at(listed, ALL, frozenset())
-
-    assert logs(found) == [[".f_3.log.1_0-0-0", ".f_5.log.1_0-0-0", ".f_5.log.1_0-1-0"]]
-    assert not found[0].is_clean
-
-
-def test_a_log_that_was_completed_after_a_compaction_began_belongs_to_the_new_base_file():
-    listed = files("f_0-0-0_1.parquet", "f_0-0-0_4.parquet", ".f_2.log.1_0-0-0", ".f_3.log.1_0-0-0")
-
-    found = slices_at(listed, visibility(1, (2, 3), (3, 6), (4, 7)), frozenset())
-
-    assert (paths(found), logs(found)) == (["f_0-0-0_4.parquet"], [[".f_3.log.1_0-0-0"]])
-
-
-def test_a_pending_compaction_leaves_old_and_new_logs_on_the_old_base_file():
-    in_layout_2 = files("f_0-0-0_1.parquet", ".f_2.log.1_0-0-0", ".f_4.log.1_0-0-0")
-    in_layout_1 = files("f_0-0-0_1.parquet", ".f_1.log.1_0-0-0", ".f_3.log.1_0-0-0")
-
-    assert logs(slices_at(in_layout_2, visibility(1, 2, 4, pending=[3]), frozenset())) == [
-        [".f_2.log.1_0-0-0", ".f_4.log.1_0-0-0"]
-    ]
-    assert logs(slices_at(in_layout_1, visibility(1, 2, 4, pending=[3], layout=1), frozenset())) == [
-        [".f_1.log.1_0-0-0", ".f_3.log.1_0-0-0"]
-    ]
-
-
-def test_a_group_of_logs_alone_is_a_slice():
-    found = slices_at(files(".f_2.log.1_0-0-0", ".f_3.log.1_0-0-0"), ALL, frozenset())
-
-    assert [(slice_.base, slice_.instant) for slice_ in found] == [(None, 2)]
-    assert logs(found) == [[".f_2.log.1_0-0-0", ".f_3.log.1_0-0-0"]]
-
-
-def test_logs_of_writes_that_are_not_seen_do_not_count():
-    listed = files("f_0-0-0_1.parquet", ".f_2.log.1_0-0-0", ".f_3.log.1_0-0-0", ".g_3.log.1_0-0-0")
-
-    found = slices_at(listed, visibility(1, 2, start=1), frozenset())
-
-    assert (paths(found), logs(found)) == (["f_0-0-0_1.parquet"], [[".f_2.log.1_0-0-0"]])
-
-
-def test_a_replaced_group_is_gone():
-    found = slices_at(files("a/f_0-0-0_1.parquet", "b/f_0-0-0_1.parquet"), ALL, frozenset({FileGroupId("a", "f")}))
-
-    assert paths(found) == ["b/f_0-0-0_1.parquet"]
-
-
-def test_files_of_others_do_not_count():
-    listed = files("a/.hoodie_partition_metadata", "a/notes.parquet", "a/.f_1.log.1_0-0-0.cdc", "f_0-0-0_1.parquet")
-
-    assert paths(slices_at(listed, ALL, frozenset())) == ["f_0-0-0_1.parquet"]
-
-
-def test_everything_but_the_metadata_folder_is_listed(tmp_path):
-    storage = Storage.at(str(tmp_path))
-    listed = ["-1/f", ".a/f", ".hoodie0/f", ".hoodie_partition_metadata", "b/.hoodie/f", "ü/f"]
-    for path in [*listed, ".hoodie/hoodie.properties", ".hoodie/metadata/files/f", ".hoodie/\uffff/f"]:
-        storage.put(path, b"")
-
-    assert [file.path for file in data_files(storage)] == listed
+def listing(*paths: str, generator: KeyGenerator = BY_PART, seen: Visibility = ALL, **options) -> Listing:
+    """The listing of files of these paths."""
+    return listing_of(file_columns(FileInfo(path, 10, 5) for path in paths), generator, SCHEMA, seen, **options)
 
 
 def test_constants_come_from_the_path():
-    listing = with_partition_values(slices_at(files("x/f_0-0-0_1.parquet"), ALL, frozenset()), BY_PART, SCHEMA)
+    found = listing("x/f_0-0-0_1.parquet")
 
-    assert listing.constants == ("part",)
-    assert [slice_.partition_values for slice_ in listing.slices] == [("x",)]
+    assert found.constants == ("part",)
+    assert [slice_.partition_values for slice_ in found.slices] == [("x",)]
 
 
 def test_a_column_that_one_path_does_not_tell_is_read_from_all_files():
-    slices = slices_at(files("x/f_0-0-0_1.parquet", "y/z/g_0-0-0_1.parquet"), ALL, frozenset())
+    found = listing("x/f_0-0-0_1.parquet", "y/z/g_0-0-0_1.parquet")
 
-    listing = with_partition_values(slices, BY_PART, SCHEMA)
-
-    assert listing.constants == ()
-    assert [slice_.partition_values for slice_ in listing.slices] == [(), ()]
+    assert found.constants == ()
+    assert [slice_.partition_values for slice_ in found.slices] == [(), ()]
 
 
-def test_a_removed_file_is_lost_where_no_newer_one_is_current():
-    slices = slices_at(files("a/f_0-0-0_1.parquet", "a/g_0-0-0_3.parquet"), ALL, frozenset())
-    f, g, h = FileGroupId("a", "f"), FileGroupId("a", "g"), FileGroupId("a", "h")
+def test_a_partition_without_a_current_slice_still_tells_which_columns_are_constant():
+    found = listing("x/f_0-0-0_1.parquet", "y/z/g_0-0-0_99.parquet", "y/notes.txt", "q/r/.hoodie_partition_metadata")
 
-    assert lost_groups([(f, 2), (g, 2), (h, 2)], slices, frozenset(), at=5) == {f, h}
-    assert lost_groups([(f, 2), (g, 2), (h, 2)], slices, frozenset({h}), at=5) == {f}
-    assert lost_groups([(f, 2), (g, 2), (h, 2)], slices, frozenset(), at=1) == frozenset()
+    assert found.constants == ()
+    assert [path for path, _ in found.values] == ["x", "y/z"]
+    assert [slice_.group.partition for slice_ in found.slices] == ["x"]
+
+
+def test_only_the_slices_of_partitions_that_are_asked_for_are_made():
+    found = listing("x/f_0-0-0_1.parquet", "y/.g_1.log.1_0-0-0", "y/g_0-0-0_1.parquet", "z/h_0-0-0_1.parquet")
+
+    asked = found.slices_in(["z", "y"])
+
+    assert [[slice_.group.id for slice_ in of_partition] for of_partition in asked] == [["h"], ["g"]]
+    assert set(found._made) == {"y", "z"}
+    assert found.slices[1] is asked[1][0]
+
+
+def test_the_files_of_all_times_come_in_path_order():
+    paths = ["b/.f_2.log.1_0-0-0", "b/f_0-0-0_1.parquet", "b/f_0-0-0_99.parquet", "ba/f_0-0-0_1.parquet"]
+
+    found = listing(*reversed(paths), "b/.f_2.log.1_0-0-0.cdc", "b/.hoodie_partition_metadata")
+
+    assert [one.file.path for one in found.found] == paths
+
+
+GROUPS = [FileGroupId(path, id_) for path in ("", "a", "a/b") for id_ in ("f", "g_1")]
+INSTANTS = st.integers(1, 6)
+TOKENS = st.sampled_from(["0-0-0", "0-1-0", "1-0-0"])
+NAMES = st.one_of(
+    st.builds("{}_{}_{}.parquet".format, st.sampled_from(["f", "g_1"]), TOKENS, INSTANTS),
+    st.builds(".{}_{}.log.{}_{}".format, st.sampled_from(["f", "h"]), INSTANTS, st.integers(1, 2), TOKENS),
+    st.just(".f_1.log.1_0-0-0.cdc"),
+    st.just(".hoodie_partition_metadata"),
+)
+PATHS = st.builds("{}{}".format, st.sampled_from(["", "a/", "a/b/"]), NAMES)
+SEEN = st.builds(
+    lambda completed, pending, start, upto, layout: Visibility(
+        completed=tuple(sorted(completed.items())), pending=pending, start=start, upto=upto, layout=layout
+    ),
+    st.dictionaries(INSTANTS, INSTANTS),
+    st.frozensets(INSTANTS),
+    st.none() | INSTANTS,
+    st.none() | INSTANTS,
+    st.sampled_from([1, 2]),
+)
+
+
+@given(st.lists(PATHS, unique=True), SEEN, st.frozensets(st.sampled_from(GROUPS)))
+def test_slices_made_in_bulk_are_those_made_one_by_one(paths, seen, replaced):
+    files = [FileInfo(path, number, 5) for number, path in enumerate(sorted(paths))]
+
+    for some in (files, files[::-1]):
+        found = listing_of(file_columns(some), UNPARTITIONED, SCHEMA, seen, replaced=replaced)
+
+        assert set(found.slices) == set(slices_at(group_files(files), seen, replaced))
+        assert len(found.slices) == len(set(found.slices))

@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,10 +15,11 @@ import tablespec
 from tablespec import OpenOptions
 from tablespec.errors import TableSpecWarning
 from tablespec.expr.bind import bind
+from tablespec.formats.hudi.file_columns import data_files
 from tablespec.formats.hudi.hfile import read_hfile
-from tablespec.formats.hudi.listing import data_files
 from tablespec.formats.hudi.metadata_table import ColumnStat, _spanning
 from tablespec.formats.hudi.pruning import without_match
+from tablespec.model.file import BaseFile, FileSlice
 
 ARCHIVE = Path(__file__).parents[3] / "fixtures" / "hudi" / "mor_v9_metadata_table.zip"
 
@@ -32,10 +34,40 @@ def folder(tmp_path) -> Path:
 def test_files_are_listed_as_the_storage_lists_them(folder):
     state = tablespec.open_table(str(folder)).format.latest()
 
-    listed = {(file.path, file.size) for file in state.metadata.files()}
+    listed = {(file.path, file.size) for file in state.metadata.files().infos()}
 
     stored = {(file.path, file.size) for file in data_files(state.storage)}
     assert {(path, size) for path, size in stored if not path.endswith("metadata")} == listed
+
+
+def listed(folder: Path, *filters: str, metadata_table: bool = True) -> list[tuple[object, ...]]:
+    """The partitions that a filter leaves, with their slices; only folders know when files were changed."""
+    table = tablespec.open_table(str(folder), options=OpenOptions(metadata_table=metadata_table))
+    assert (table.format.latest().metadata is not None) is metadata_table
+    found = table.file_index.list_files_at(None, list(filters))
+    return [
+        (one.descriptor, [attrs.evolve(slice_, base=unchanged(slice_)) for slice_ in one.file_slices]) for one in found
+    ]
+
+
+def unchanged(slice_: FileSlice) -> BaseFile | None:
+    """The base file of a slice without the time of its change."""
+    return slice_.base and attrs.evolve(slice_.base, modified=0)
+
+
+@pytest.mark.parametrize("filters", [[], ["part = 'a'"], ["part <> 'a'", "qty > 3"], ["part = 'none'"]])
+def test_the_index_and_the_folders_list_the_same_slices(folder, filters):
+    assert listed(folder, *filters) == listed(folder, *filters, metadata_table=False)
+    assert len(listed(folder)) == 3
+
+
+@pytest.mark.parametrize("metadata_table", [True, False], ids=["by the index", "by folders"])
+def test_nothing_is_made_of_partitions_that_a_filter_excludes(folder, metadata_table):
+    table = tablespec.open_table(str(folder), options=OpenOptions(metadata_table=metadata_table))
+
+    table.file_index.list_files_at(None, ["part = 'b'"])
+
+    assert set(table.format.latest().listing._made) == {"b"}
 
 
 def test_a_file_that_the_index_does_not_know_is_not_looked_at(folder):
