@@ -130,6 +130,10 @@ class FileSet(Protocol):
 class StateFiles(FileSet, Protocol):
     """All files of a state."""
 
+    def all(self) -> Sequence[FileSlice]:
+        """Every slice, in no particular order."""
+        ...
+
     def survey(self) -> Survey:
         """What they are altogether, told without looking at each."""
         ...

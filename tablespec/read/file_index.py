@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from itertools import groupby
+from operator import attrgetter
 
 import attrs
 
@@ -69,12 +70,11 @@ class FileIndex:
         after = starting_version(self.format, start, state)
         return list(self.format.changes_between(state, after, bound_filters(filters, state.schema)))
 
-    def _slices(self, state: TableState, filters: Filters) -> list[FileSlice]:
+    def _slices(self, state: TableState, filters: Filters) -> Sequence[FileSlice]:
         predicate = bound_filters(filters, state.schema)
-        judged = state.files.judge(predicate)
         if predicate == TRUE:
-            return [one.slice for one in judged]
-        return [one.judged.slice for one in narrowed(self.index, state, predicate, judged)]
+            return state.files.all()
+        return [one.judged.slice for one in narrowed(self.index, state, predicate, state.files.judge(predicate))]
 
     def file_group(self, group_id: str, upto: At = None) -> FileGroup:
         """One file group with its slices over the timeline; reads every state, so it is for looking closely, not for scans."""
@@ -176,7 +176,7 @@ def _by_partition(
     state: TableState, slices: Iterable[FileSlice]
 ) -> list[tuple[PartitionDescriptor, tuple[FileSlice, ...]]]:
     groups: dict[tuple[str, tuple[object, ...]], list[FileSlice]] = {}
-    for partition, found in groupby(slices, lambda slice_: (slice_.group.partition, slice_.partition_values)):
+    for partition, found in groupby(slices, attrgetter("group.partition", "partition_values")):
         groups.setdefault(partition, []).extend(found)
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
     columns = state.layout.constants

@@ -81,6 +81,10 @@ class LiveFiles:
             self._all.append(tuple(found))
         return found
 
+    def all(self) -> Sequence[FileSlice]:
+        """Every slice."""
+        return [one.slice for one in self.judge(TRUE)]
+
     def survey(self) -> Survey:
         """What all of them are; sizes of files that are gone since the checkpoint are still counted."""
         return told(self.storage, self.reconciled, self._survey)

@@ -46,8 +46,8 @@ def data(bodies: Iterable[memoryview], schema: str) -> list[dict[str, object]]:
     _check_installed()
     try:
         parsed = fastavro.parse_schema(json.loads(schema))
-    except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
-        raise ValueError(str(error)) from error
+    except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType, KeyError, TypeError) as error:
+        raise ValueError(f"its schema cannot be read ({error})") from error
     return [datum(body, parsed) for body in bodies]
 
 

@@ -43,12 +43,13 @@ def decode_file_records(
     body: bytes, keys: Sequence[str], starts: Sequence[int], ends: Sequence[int], schema: str
 ) -> FileRecords:
     """The records of these keys that lie between the offsets; raises ValueError where they do not fit the schema."""
-    form = _form(json.loads(schema))
     decoded = _Decoded([], [], [], [])
     try:
-        if form is None:
-            raise _OtherFormError
+        # A file without records need not tell its schema.
+        form = _form(json.loads(schema)) if keys else None
         for start, end in zip(starts, ends):
+            if form is None:
+                raise _OtherFormError
             form.read(body, start, end, decoded)
     except (_OtherFormError, IndexError):
         view = memoryview(body)
@@ -178,7 +179,9 @@ class _Form:
 def _form(schema: Json) -> _Form | None:
     """The form of records that are written with this schema; None where it does not have the members that Hudi gives them."""
     fields = schema.get("fields") if isinstance(schema, dict) else None
-    types = {str(field["name"]): field["type"] for field in fields} if isinstance(fields, list) else {}
+    if not isinstance(fields, list) or not all(map(_is_field, fields)):
+        return None
+    types = {str(field["name"]): field["type"] for field in fields}
     names = list(types)
     if LISTED not in names:
         return None
@@ -209,7 +212,13 @@ def _plain(avro: Json) -> Json:
 def _lists_files(avro: Json) -> bool:
     values = avro.get("values") if isinstance(avro, dict) and avro.get("type") == "map" else None
     fields = values.get("fields") if isinstance(values, dict) else None
-    return isinstance(fields, list) and [(field["name"], field["type"]) for field in fields] == _FILE_INFO
+    if not isinstance(fields, list) or not all(map(_is_field, fields)):
+        return False
+    return [(field["name"], field["type"]) for field in fields] == _FILE_INFO
+
+
+def _is_field(field: Json) -> bool:
+    return isinstance(field, dict) and "name" in field and "type" in field
 
 
 def _read_files(body: bytes, at: int, decoded: _Decoded) -> int:

@@ -40,7 +40,7 @@ class Listing:
 
     @cached_property
     def slices(self) -> tuple[FileSlice, ...]:
-        """All current slices, partition by partition in path order."""
+        """All current slices, partition by partition."""
         return tuple(slice_ for found in self.slices_in([path for path, _ in self.values]) for slice_ in found)
 
     @cached_property
@@ -50,7 +50,7 @@ class Listing:
         return tuple(group_files(self.files.take(rows).infos()))
 
     def slices_in(self, partitions: Sequence[str]) -> list[tuple[FileSlice, ...]]:
-        """The current slices of each of these partitions, in path order."""
+        """The current slices of each of these partitions, in the order of their first files."""
         missing = [path for path in partitions if path not in self._made]
         if missing:
             with made_in_bulk():

@@ -46,6 +46,10 @@ class HudiFiles:
     metadata: MetadataTable | None = None
     newest: bool = True
 
+    def all(self) -> Sequence[FileSlice]:
+        """Every slice."""
+        return self.listing.slices
+
     def survey(self) -> Survey:
         """What all of them are."""
         slices = self.listing.slices

@@ -105,6 +105,16 @@ def test_damaged_records_are_refused_or_read_as_avro_reads_them(data):
     assert shown(decoded(AS_HUDI_WRITES, [bytes(body)])) == [wanted]
 
 
+def test_a_file_without_records_need_not_tell_its_schema():
+    assert shown(decode_file_records(b"", [], [], [], "")) == []
+
+
+@pytest.mark.parametrize("schema", ["", "[]", "{}", '{"type": "record", "name": "r", "fields": [{}]}'])
+def test_records_without_a_sound_schema_are_refused(schema):
+    with pytest.raises(ValueError):
+        decode_file_records(b"\x00", ["a"], [0], [1], schema)
+
+
 def records(**listed: dict[str, tuple[int, bool]]) -> FileRecords:
     """Records of these keys."""
     files = [(name, *info) for of_key in listed.values() for name, info in of_key.items()]
