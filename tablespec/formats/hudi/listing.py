@@ -47,7 +47,8 @@ class Listing:
     def found(self) -> tuple[GroupFile, ...]:
         """The base and log files of all times, in path order."""
         rows = pa.concat_arrays([self.names.bases, self.names.logs])
-        return tuple(group_files(self.files.take(rows).infos()))
+        with made_in_bulk():
+            return tuple(group_files(self.files.take(rows).infos()))
 
     def slices_in(self, partitions: Sequence[str]) -> list[tuple[FileSlice, ...]]:
         """The current slices of each of these partitions, in the order of their first files."""
