@@ -60,8 +60,13 @@ class Indexes:
             found = [known for one in found if (known := self._text(predicate, matches, answering, one)) is not None]
         keys = named_keys(predicate, state)
         if keys is not None and found:
-            found = list(self._keyed(state, predicate, keys, found))
+            found = list(self._keyed(state, predicate, key_values(keys), self._told(state, keys, found)))
         return found
+
+    def _told(self, state: TableState, keys: list[pa.Array], slices: list[KnownSlice]) -> list[KnownSlice]:
+        """The slices without those that hold none of the keys as far as the table itself knows."""
+        groups = RecordIndex(self.storage, state).groups_with(keys) if len(slices) > 1 else None
+        return slices if groups is None else [one for one in slices if one.judged.slice.group in groups]
 
     def _text(
         self, predicate: Predicate, matches: Sequence[Match], answering: Sequence[Answering], one: KnownSlice
@@ -134,8 +139,8 @@ def keyed_slices(
     return RecordIndex(storage, state).indexed(values, slices).positions()
 
 
-def named_keys(predicate: Predicate, state: TableState) -> pa.Array | None:
-    """The record keys that a predicate names, where it names all that can match."""
+def named_keys(predicate: Predicate, state: TableState) -> list[pa.Array] | None:
+    """The columns of the record keys that a predicate names, where it names all that can match."""
     if not state.record_key:
         return None
     named: dict[str, list[object]] = {}
@@ -154,7 +159,7 @@ def named_keys(predicate: Predicate, state: TableState) -> pa.Array | None:
     types = [arrow_type(state.schema.field(name).type) for name in state.record_key]
     if any(pa.types.is_floating(type_) for type_ in types):
         return None
-    return key_values([pa.array([row[number] for row in rows], type_) for number, type_ in enumerate(types)])
+    return [pa.array([row[number] for row in rows], type_) for number, type_ in enumerate(types)]
 
 
 def _matches(predicate: Predicate) -> Iterator[Match]:

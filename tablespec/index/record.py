@@ -32,7 +32,7 @@ from tablespec.index.segment import (
     warn_damaged,
 )
 from tablespec.index.source import BuildSource
-from tablespec.model.file import FileSlice
+from tablespec.model.file import FileGroupId, FileSlice
 from tablespec.model.reading import ReadOptimized
 from tablespec.model.schema import LONG, STRING, Field, near_names
 from tablespec.read.slice_reader import FileSliceReader
@@ -126,6 +126,17 @@ class RecordIndex:
                 parts.append(part)
                 answered |= set(numbers.values())
         return Located(pa.concat_tables(parts), frozenset(answered))
+
+    def groups_with(self, columns: list[pa.Array]) -> frozenset[FileGroupId] | None:
+        """The file groups outside of which no row has one of the keys by what the table itself knows; None where that is not certain.
+
+        Slices with logs would have to be read to be certain, which saves nothing.
+        """
+        if not isinstance(self.state, LocatesKeys):
+            return None
+        slices = self.state.files.all()
+        told = None if any(slice_.logs for slice_ in slices) else self._told(columns, columns[0])
+        return told.groups if told is not None and self._is_complete(told, slices, {}) else None
 
     def _told(self, columns: list[pa.Array], values: pa.Array) -> KeyLocations | None:
         """What the table itself knows about the keys; many keys lie in most slices anyway."""

@@ -20,6 +20,7 @@ from tablespec.formats.hudi.hfile import read_hfile
 from tablespec.formats.hudi.metadata_table import ColumnStat, _spanning
 from tablespec.formats.hudi.pruning import without_match
 from tablespec.model.file import BaseFile, FileSlice
+from tests.rows import assert_same_rows
 
 ARCHIVE = Path(__file__).parents[3] / "fixtures" / "hudi" / "mor_v9_metadata_table.zip"
 
@@ -221,6 +222,63 @@ def test_a_record_index_that_cannot_be_read_is_left_aside_with_a_warning(folder)
 
     with pytest.warns(TableSpecWarning, match="the record index of the metadata table is not used"):
         assert tagged(folder, key) == expected
+
+
+@pytest.fixture
+def plain(tmp_path) -> Path:
+    """A table without logs, whose metadata table has a record index."""
+    with zipfile.ZipFile(ARCHIVE.with_name("cow_v9_record_index.zip")) as files:
+        files.extractall(tmp_path)
+    return tmp_path / "cow_v9_record_index"
+
+
+def files_for(folder: Path, where: str, **options: bool) -> list[str]:
+    """The files that a scan reads, of a table that is opened anew."""
+    table = tablespec.open_table(str(folder), options=OpenOptions(**options))
+    return [one.slice.base.path for one in table.scan(where).slices]
+
+
+def test_files_that_do_not_hold_the_keys_of_a_filter_by_the_record_index_are_left_out(plain):
+    held = clean_files(plain)
+    assert len(held) > 2
+
+    for path, keys in held.items():
+        assert files_for(plain, f"id = '{keys[0]}'") == [path]
+    firsts = [keys[0] for keys in list(held.values())[:2]]
+    assert files_for(plain, f"id IN ('{firsts[0]}', '{firsts[1]}', 'no such key')") == sorted(list(held)[:2])
+    # By their statistics two files might hold this one.
+    assert sum(min(keys) < "k030" < max(keys) for keys in held.values()) == 2
+    assert files_for(plain, "id = 'k030'") == []
+
+
+@pytest.mark.parametrize("where", ["id = 'k01'", "id IN ('k00', 'k05', 'no such key')", "id = 'k01' AND qty > 3"])
+def test_filters_on_keys_give_the_rows_that_they_give_without_the_index(plain, where):
+    found, expected = (
+        tablespec.open_table(str(plain), options=OpenOptions(metadata_table=used)).scan(where).to_table()
+        for used in (True, False)
+    )
+
+    assert_same_rows(found, expected)
+
+
+def test_a_filter_does_not_go_by_a_record_index_that_does_not_know_every_row(plain):
+    (path, (key, *_)), (other, _), *_ = clean_files(plain).items()
+    twin = pq.read_table(plain / path, partitioning=None).slice(0, 1)
+    asked = [pa.array([key])]
+    assert tablespec.open_table(str(plain)).record_index.groups_with(asked) is not None
+
+    rewritten(plain, other, lambda rows: pa.concat_tables([rows, twin]))
+
+    assert tablespec.open_table(str(plain)).record_index.groups_with(asked) is None
+
+
+def test_a_filter_does_not_go_by_a_record_index_where_slices_have_logs(folder):
+    (key, *_), *_ = clean_files(folder).values()
+    logged = [one.slice for one in tablespec.open_table(str(folder)).scan().slices if one.slice.logs]
+
+    scanned = [one.slice for one in tablespec.open_table(str(folder)).scan(f"id = '{key}'").slices]
+
+    assert set(logged) <= set(scanned)
 
 
 def test_the_record_index_tells_nothing_of_older_states(folder):
