@@ -1,7 +1,8 @@
-"""Whole scans of Hudi tables beside the package hudi: `python tests/bench/hudi.py` prints medians, ratios and bars.
+"""Whole scans of Hudi tables beside the package hudi and Hudi on Spark: `python tests/bench/hudi.py` prints medians, ratios and bars.
 
 A copy-on-write table, and the same table as merge-on-read with a tenth of its rows updated in Avro logs of half of its file
-groups. Each run is a fresh process whose imports are not timed; peers take turns, and medians are taken over the rounds.
+groups. Each run is a fresh process whose imports are not timed; peers take turns, and medians are taken over the rounds. Hudi on Spark
+is one process that is warm when it is timed; where it cannot be had it is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import random
 import statistics
 import struct
@@ -21,6 +23,7 @@ from pathlib import Path
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+from venvs import python_with
 
 HERE = Path(__file__).resolve().parent
 JSON_FILE = HERE.parents[1] / "build" / "bench-hudi.json"
@@ -57,6 +60,7 @@ seconds = time.perf_counter() - start
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps({{"rows": rows, "seconds": seconds, "peak_mb": peak}}))
 """
+SPARK, SPARK_PACKAGES = "Hudi on Spark", ("pyspark==3.5.9",)
 # Table, and how many times the time of hudi it may take.
 BARS = {"copy-on-write": 1.0, "merge-on-read": 1.5}
 
@@ -77,6 +81,9 @@ def main() -> None:
             path = Path(scratch, kind)
             write_table(path, given.rows, merge_on_read=kind == "merge-on-read")
             figures[kind] = measured(path, given.rounds, given.rows)
+            on_spark = hudi_on_spark(path, given.rounds, given.rows)
+            if on_spark is not None:
+                figures[kind][SPARK] = {"seconds": on_spark}
             report(kind, figures[kind], bar)
     given.json.parent.mkdir(parents=True, exist_ok=True)
     given.json.write_text(json.dumps(figures, indent=2) + "\n")
@@ -103,11 +110,31 @@ def measured(path: Path, rounds: int, rows: int) -> dict[str, dict[str, float]]:
     }
 
 
+def hudi_on_spark(path: Path, rounds: int, rows: int) -> float | None:
+    """The median seconds of Hudi on Spark, or None with a line that says why."""
+    # Variables of the Spark of this environment are not for that one.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    try:
+        command = [python_with("hudi-venv", SPARK_PACKAGES), HERE / "hudi_spark_worker.py", path, str(rounds)]
+        told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    except subprocess.CalledProcessError as error:
+        print(f"left out: {SPARK}: {error.stderr.strip().splitlines()[-1]}")
+        return None
+    found = json.loads(told.stdout.strip().splitlines()[-1])
+    if found["rows"] != rows:
+        raise SystemExit(f"{SPARK} reads {found['rows']} rows of {rows}")
+    return statistics.median(found["seconds"])
+
+
 def report(kind: str, figures: dict[str, dict[str, float]], bar: float) -> None:
     for peer, found in figures.items():
-        print(f"{kind}: {peer:10} {found['seconds']:7.2f} s {found['peak_mb']:7.0f} MB")
+        memory = f" {found['peak_mb']:7.0f} MB" if "peak_mb" in found else ""
+        print(f"{kind}: {peer:14} {found['seconds']:7.2f} s{memory}")
     ratio = figures["tablespec"]["seconds"] / figures["hudi"]["seconds"]
     print(f"bar: {kind} at most {bar:.1f} times the time of hudi: {ratio:.2f} {'PASS' if ratio <= bar else 'MISS'}")
+    if SPARK in figures:
+        faster = figures[SPARK]["seconds"] / figures["tablespec"]["seconds"]
+        print(f"bar: {kind} faster than {SPARK}: {faster:.2f} times {'PASS' if faster > 1 else 'MISS'}")
 
 
 # --- the tables ---
