@@ -15,6 +15,7 @@ from tablespec.arrow.evaluate import matching
 from tablespec.arrow.parquet import PositionedBatch, no_columns, open_for_few, read_positioned, read_rows
 from tablespec.arrow.positions import outside
 from tablespec.arrow.schema import arrow_type
+from tablespec.arrow.tracked import commit_versions, row_ids
 from tablespec.errors import ColumnNotFoundError, CorruptFileError, DataFileMissingError, UnsupportedTableError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import (
@@ -304,24 +305,11 @@ class _Made:
             case row.POSITION:
                 return self.piece.positions
             case row.ROW_ID:
-                fresh = pc.add(self.piece.positions, pa.scalar(self.base.base_row_id, pa.int64()))
-                return pc.coalesce(self.piece.column(field.name), fresh)
+                return row_ids(self.piece, self.base.base_row_id)
             case row.ROW_COMMIT_VERSION:
-                version = pa.scalar(self.base.row_commit_version, pa.int64())
-                return self._as_returned(pc.coalesce(self.piece.column(field.name), version))
+                return commit_versions(self.piece, self.base.row_commit_version, self.base.returned)
             case _:
                 return self.piece.column(field.name)
-
-    def _as_returned(self, versions: pa.Array) -> pa.Array:
-        """The commit versions, with the later ones of rows that came back."""
-        for one in () if self.base is None else self.base.returned:
-            later = pc.max_element_wise(versions, pa.scalar(one.version, pa.int64()))
-            if one.positions is None:
-                versions = later
-            else:
-                back = pa.array(BitMap64.deserialize(one.positions), pa.int64())
-                versions = pc.if_else(pc.is_in(self.piece.positions, back), later, versions)
-        return versions
 
 
 def _by_id_or_name(field: Field, candidates: list[pa.Field]) -> int | None:

@@ -65,7 +65,7 @@ from tablespec.formats.delta.put import put_commit, time_of_commit
 from tablespec.formats.delta.replay import Reconciled, apply, checked
 from tablespec.formats.delta.restore import definition_of
 from tablespec.formats.delta.retained import disposable, expired_log, needed_files, newest_checkpoint, run_starts
-from tablespec.formats.delta.returned import returned_at, returned_rows
+from tablespec.formats.delta.returned import Returns, restore_commits, returned_at
 from tablespec.formats.delta.row_change import decode_add, live_files, revise, vector_files
 from tablespec.formats.delta.state import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, DeltaState
 from tablespec.formats.layout import WriteLayout
@@ -336,10 +336,14 @@ class DeltaFormat:
     def returned(self, files: Sequence[LiveFile]) -> Mapping[str, tuple[Returned, ...]]:
         """Which rows restores brought back, by the paths of their files as logged."""
         adds = [add for add in map(decode_add, (file.origin for file in files)) if returned_at(add)]
-        wanted = {version for add in adds for version in returned_at(add)}
-        named = [one for one in list_log(self.storage).commits if one[0] in wanted] if wanted else []
-        commits = dict(self._read_commits(named))
-        return {add.path: returned_rows(self.storage, add, commits) for add in adds}
+        if not adds:
+            return {}
+        commits = dict(list_log(self.storage).commits)
+
+        def read(versions: set[int]) -> Mapping[int, Sequence[Line]]:
+            return dict(self._read_commits([(one, commits[one]) for one in sorted(versions & commits.keys())]))
+
+        return Returns(self.storage, self.latest().tracked_columns, restore_commits(adds, read)).rows(adds)
 
     def added_at(self, paths: frozenset[str]) -> Mapping[str, int]:
         """The version that first added each of these files, as far as the log tells."""

@@ -60,12 +60,12 @@ class _File:
             return AllRows() if version is not None and version <= after else NewerRows()
         return ReturnedRows(locate(self.start, table)) if self.start is not None and self.shrank else None
 
-    def again(self, add: AddAction) -> _File:
+    def again(self, add: AddAction, *, of_returned: bool) -> _File:
         """The file after it was added anew."""
         remaining = 0 if add.deletion_vector is None else add.deletion_vector.cardinality
         # The deleted rows of a file only grow in number, except when an older state is restored.
         shrank = self.start is not None and remaining < self.start.cardinality
-        return attrs.evolve(self, add=add, shrank=self.shrank or shrank)
+        return attrs.evolve(self, add=add, shrank=self.shrank or shrank, of_returned=self.of_returned or of_returned)
 
 
 @attrs.frozen
@@ -84,11 +84,10 @@ def _apply(lines: Sequence[Line], files: dict[str, _File], after: int) -> None:
         seen = files.get(path) or _File(None, is_new=False, start=remove.deletion_vector)
         files[path] = attrs.evolve(seen, add=None)
     for path, add in adds.items():
-        known = files.get(path)
+        known, partition = files.get(path), _partition(add)
         if known is not None:
-            files[path] = known.again(add)
+            files[path] = known.again(add, of_returned=path not in removes and partition in sources.returned)
             continue
-        partition = _partition(add)
         # Files that only moved rows have new ones where a file that the rows came from had.
         is_new = add.data_change is not False or partition in sources.fresh
         start = None if is_new else add.deletion_vector
@@ -96,16 +95,21 @@ def _apply(lines: Sequence[Line], files: dict[str, _File], after: int) -> None:
 
 
 def _sources(files: Iterable[_File], lines: Sequence[Line], after: int) -> _Sources:
-    live = [(file.add, file.fresh(file.add, after, "")) for file in files if file.add is not None]
     # Whoever moves rows with tablespec gives those that came back the version of their return, where a tag tells it.
     ours = bool(operation_id(lines))
-    returned = [add for add, rows in live if isinstance(rows, AllRows | ReturnedRows)]
-    # Rows that went and came back are no news in their own file, but where they moved they have the version of their return.
-    later = [add for add, _ in live if ours and any(version > after for version in returned_at(add))]
-    return _Sources(
-        frozenset(_partition(add) for add in (*later, *(add for add, rows in live if rows is not None))),
-        frozenset(_partition(add) for add in returned if not (ours and returned_at(add))),
-    )
+    fresh, returned = set[_Partition](), set[_Partition]()
+    for file in files:
+        if file.add is None:
+            continue
+        rows, partition = file.fresh(file.add, after, ""), _partition(file.add)
+        told = ours and any(version > after for version in returned_at(file.add))
+        # Rows that went and came back are no news in their own file, but where they moved they have the version of their return.
+        if told or rows is not None:
+            fresh.add(partition)
+        # Rows that a restore only moved back have the versions of before, which do not tell the return that no tag told.
+        if isinstance(rows, AllRows | ReturnedRows) and (file.of_returned or not told):
+            returned.add(partition)
+    return _Sources(frozenset(fresh), frozenset(returned))
 
 
 def _partition(add: AddAction) -> _Partition:

@@ -22,7 +22,7 @@ from tablespec.formats.delta.schema_json import parse_schema
 from tablespec.formats.layout import ReadLayout
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
-from tablespec.model.row import hidden_columns
+from tablespec.model.row import PHYSICAL, hidden_columns
 from tablespec.model.schema import Schema
 from tablespec.storage.store import FileInfo, Storage
 
@@ -168,6 +168,11 @@ class DeltaState:
             by_field_id=self.mapping_mode == "id",
             hidden=hidden_columns(self.schema, *names),
         )
+
+    @property
+    def tracked_columns(self) -> Schema:
+        """The hidden columns of row ids and commit versions, unless columns of the table have their names."""
+        return Schema(tuple(field for field in self.layout.hidden if field not in PHYSICAL))
 
     @property
     def codec(self) -> DeltaCodec:
