@@ -29,7 +29,7 @@ def inferred(reader: FileSliceReader, changes: InferredChanges) -> Iterator[Chan
         case Images.UNPAIRED:
             yield from unpaired(reader, changes.slices)
         case Images.BY_ROW_ID:
-            yield from _paired_by_row_id(reader, changes.slices)
+            yield from _paired_by_row_id(reader, changes)
         case Images.BY_VALUE:
             yield from _without_equal_rows(reader, changes.slices)
         case _:
@@ -80,12 +80,24 @@ class Identities:
     versions: pa.Array
 
 
-def _paired_by_row_id(reader: FileSliceReader, changes: Sequence[SliceChange]) -> Iterator[Changed]:
+def _paired_by_row_id(reader: FileSliceReader, changes: InferredChanges) -> Iterator[Changed]:
     # Ids are read on their own first: rows that were only moved, most of a file written anew, then never come into memory together.
-    identities = reader.project((ROW_ID, ROW_COMMIT_VERSION))
-    gone, come = _identities(_gone(identities, changes)), _identities(_come(identities, changes))
-    yield from _typed(_gone(reader, changes), change_types(gone, come, _DELETE, _PREIMAGE))
-    yield from _typed(_come(reader, changes), change_types(come, gone, _INSERT, _POSTIMAGE))
+    identities, slices = reader.project((ROW_ID, ROW_COMMIT_VERSION)), changes.slices
+    gone, come = (_told_by(changes, _identities(side(identities, slices))) for side in (_gone, _come))
+    yield from _typed(_gone(reader, slices), change_types(gone, come, _DELETE, _PREIMAGE))
+    yield from _typed(_come(reader, slices), change_types(come, gone, _INSERT, _POSTIMAGE))
+
+
+def _told_by(changes: InferredChanges, rows: Identities) -> Identities:
+    """The rows with versions that are equal unless the commit changed them."""
+    version = changes.instant.version
+    came = [change.after.base for change in changes.slices if change.after is not None]
+    if not any(base is not None and base.row_commit_version == version for base in came):
+        return rows
+    # Rows that changed have the version of the commit in its new files. A row that a restore brought back earlier gets the
+    # version of its return when it is copied, and has not changed. A restore has no new files: there every version counts.
+    before = pa.scalar(version - 1, pa.int64())
+    return attrs.evolve(rows, versions=pc.max_element_wise(rows.versions, before, skip_nulls=False))
 
 
 def _identities(batches: Iterable[pa.RecordBatch]) -> Identities:
