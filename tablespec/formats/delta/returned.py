@@ -24,6 +24,8 @@ from tablespec.storage.store import Storage
 
 RETURNED_TAG = "tablespec.returned"
 _READERS = 8
+# A file that a restore removed may have come back by another, and so on: rows at the end of longer chains count as come back.
+_FAR_ENOUGH = 50
 _UNREADABLE = (OSError, pa.ArrowInvalid, CorruptFileError)
 
 _File = AddAction | RemoveAction
@@ -57,11 +59,11 @@ def restore_commits(
     """The commits that brought rows of these files back, or rows of files that such a commit removed, as far as they can be read."""
     found: dict[int, RestoreCommit] = {}
     wanted = {version for file in files for version in returned_at(file)}
-    while wanted:
-        more = {version: _restore_commit(lines) for version, lines in read(wanted).items()}
+    for _ in range(_FAR_ENOUGH):
+        more = {version: _restore_commit(lines) for version, lines in read(wanted).items()} if wanted else {}
         found |= more
         removes = (remove for commit in more.values() for remove in commit.removes.values())
-        wanted = {version for remove in removes for version in returned_at(remove)} - found.keys() - wanted
+        wanted = {version for remove in removes for version in returned_at(remove)} - found.keys()
     return found
 
 
@@ -84,6 +86,7 @@ class Returns:
     tracked: Schema
     commits: Mapping[int, RestoreCommit]
     _live: dict[tuple[int, _Partition], LiveIds] = attrs.field(factory=dict, init=False, repr=False)
+    _told: dict[tuple[str, int, tuple[Returned, ...]], Returned] = attrs.field(factory=dict, init=False, repr=False)
     _lock: RLock = attrs.field(factory=RLock, init=False, repr=False)
 
     def rows(self, files: Sequence[AddAction]) -> dict[str, tuple[Returned, ...]]:
@@ -96,8 +99,15 @@ class Returns:
         found: tuple[Returned, ...] = ()
         for version in returned_at(file):
             if version in self.commits and (before is None or version < before):
-                found = (*found, Returned(version, self._positions(file, version, found)))
+                found = (*found, self._returned(file, version, found))
         return found
+
+    def _returned(self, file: _File, version: int, earlier: tuple[Returned, ...]) -> Returned:
+        # After restores back and forth each asks for all returns of before.
+        key = (file.path, version, earlier)
+        if key not in self._told:
+            self._told[key] = Returned(version, self._positions(file, version, earlier))
+        return self._told[key]
 
     def _positions(self, file: _File, version: int, earlier: tuple[Returned, ...]) -> bytes | None:
         path, commit = file_key(file.path, None), self.commits[version]
@@ -109,9 +119,9 @@ class Returns:
                     _deleted(self.storage, one[path].deletion_vector) for one in (commit.removes, commit.adds)
                 )
                 return (before - after).serialize()
-            live = self._live_before(version, _partition(file))
             known = self._tracked_file(file, earlier)
-            return positions_without(self.storage, known, live).serialize() if live and known is not None else None
+            live = {} if known is None else self._live_before(version, _partition(file))
+            return None if known is None or not live else positions_without(self.storage, known, live).serialize()
         except _UNREADABLE:
             # The vector of before was vacuumed, or the file cannot be read, as whoever wants to move its rows will find.
             return None
@@ -122,7 +132,12 @@ class Returns:
             if (version, partition) not in self._live:
                 commit = self.commits[version]
                 gone = [file for path, file in commit.removes.items() if path not in commit.adds]
-                told = [(file, self._of(file, version)) for file in gone if _partition(file) == partition]
+                here = [
+                    file
+                    for file in gone
+                    if _partition(file) == partition and self.commits.keys() >= {*returned_at(file)}
+                ]
+                told = [(file, self._of(file, version)) for file in here]
                 with ThreadPoolExecutor(_READERS) as pool:
                     self._live[version, partition] = all_ids(pool.map(self._live_in, told))
             return self._live[version, partition]

@@ -201,6 +201,17 @@ def test_restores_back_and_forth_over_a_move_change_no_version(tmp_path, back):
     assert {id_: version for id_, version in versions(table).items() if id_ < 7} == dict.fromkeys(range(1, 7), 1)
 
 
+def test_after_very_many_restores_back_and_forth_rows_may_count_as_come_back_by_the_last(tmp_path):
+    table = restored_over_a_move(tmp_path, clustered)
+    for _ in range(30):
+        table.restore(3)
+        restored = table.restore(1).instant.version
+
+    clustered(table)
+
+    assert versions(table) == dict.fromkeys(range(1, 7), restored)
+
+
 def test_a_restore_to_more_deleted_rows_makes_none_of_the_others_new(tmp_path):
     table = new_table(tmp_path)
     append(table, *((id_, "sf", 1) for id_ in range(1, 7)))
