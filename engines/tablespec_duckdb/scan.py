@@ -181,7 +181,7 @@ class _File:
 class _Reading:
     """Which columns DuckDB reads, those of files among them, which of the others the log holds in which order, and the form of files.
 
-    It is empty where files have columns whose names DuckDB gives to others.
+    The form is empty where files have columns whose names DuckDB gives to others.
     """
 
     con: DuckDBPyConnection
