@@ -46,6 +46,8 @@ class PositionedBatch:
     schema: Schema
     find: Finder
     chosen: pa.Array | None = None
+    # Where columns were found, which is the same for all rows of a file.
+    _found: dict[str, int | None] = attrs.field(factory=dict)
 
     @property
     def rows(self) -> int:
@@ -64,7 +66,9 @@ class PositionedBatch:
     def column(self, name: str) -> pa.Array:
         """A column of the schema; null where the file lacks it."""
         field = self.schema.field(name)
-        index = self.find(field, list(self.stored.schema))
+        if name not in self._found:
+            self._found[name] = self.find(field, list(self.stored.schema))
+        index = self._found[name]
         return nulls(self.rows, field.type) if index is None else convert(self.stored.column(index), field, self.find)
 
     @property
@@ -189,6 +193,7 @@ def read_positioned(
     names = [top[index].name for index in found if index is not None]
     # A name with dots in it selects a leaf of another column too, which does no harm.
     selected = list(dict.fromkeys(names))
+    places: dict[str, int | None] = {}
     for group, start in _chosen_groups(file, schema, find, predicate):
         rows = file.metadata.row_group(group).num_rows
         if positions is not None and not positions.range_cardinality(start, start + rows):
@@ -201,7 +206,7 @@ def read_positioned(
         position = start
         size = batch_rows or _rows_at_once(file.metadata.row_group(group), set(selected))
         for batch in file.iter_batches(batch_size=size, row_groups=[group], columns=selected, use_threads=False):
-            yield PositionedBatch(position, batch, schema, find)
+            yield PositionedBatch(position, batch, schema, find, found=places)
             position += batch.num_rows
 
 

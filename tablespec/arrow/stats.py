@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tablespec.arrow.dictionary import leaf_paths
+from tablespec.arrow.encoding import leaf_paths
 from tablespec.model.stats import ColumnStats, FileStats
 
 Bound: TypeAlias = Any

@@ -41,8 +41,9 @@ class FolderNaming(Protocol):
 class WriteLayout:
     """What a worker must know to write data files of a table; plain data.
 
-    `stats_leaves` are the columns that get statistics, by their physical paths. The last two name the columns in which rows keep their
-    ids and commit versions when they move; empty where the table has none.
+    `stats_leaves` are the columns that get statistics, by their physical paths. Two fields name the columns in which rows keep their
+    ids and commit versions when they move; empty where the table has none. With `recent_readers` files may be encoded in ways that
+    clients from before table features do not know.
     """
 
     schema: Schema
@@ -52,6 +53,7 @@ class WriteLayout:
     file_bytes: int = 256 << 20
     row_id_column: str = ""
     row_commit_version_column: str = ""
+    recent_readers: bool = False
 
     @property
     def form(self) -> str:

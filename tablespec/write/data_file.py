@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablespec.arrow.convert import relabelled
-from tablespec.arrow.dictionary import dictionary_columns
+from tablespec.arrow.encoding import dictionary_columns, stepping_columns
 from tablespec.arrow.schema import stored_field
 from tablespec.arrow.sink import in_large_pieces
 from tablespec.arrow.stats import bounded_leaves, file_stats, leaf_values, nan_leaves
@@ -27,6 +27,7 @@ from tablespec.formats.layout import WriteLayout
 from tablespec.model.change import CHANGE_TYPE
 from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
 from tablespec.model.schema import Schema
+from tablespec.storage.publishing import Publishing, discard
 from tablespec.storage.store import Storage
 
 GROUP = "_group"
@@ -41,7 +42,7 @@ _EXTRAS = (ROW_ID, ROW_COMMIT_VERSION, CHANGE_TYPE)
 
 @attrs.frozen(kw_only=True)
 class Buffers:
-    """Bounds of a writer: bytes of a row group, of all rows that wait, and files open at a time."""
+    """Bounds of a writer: bytes of a row group, of all rows that wait, and files written to at a time."""
 
     row_group_bytes: int = 64 << 20
     waiting_bytes: int = 192 << 20
@@ -156,6 +157,7 @@ class FileWriter:
     _open: dict[_Place, _OpenFile] = attrs.field(factory=dict, init=False)
     _done: list[NewFile] = attrs.field(factory=list, init=False)
     _waiting_bytes: int = attrs.field(default=0, init=False)
+    _publishing: Publishing = attrs.field(factory=Publishing, init=False)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows."""
@@ -173,12 +175,14 @@ class FileWriter:
             self._flush(place)
         for place in list(self._open):
             self._close(place)
+        self._publishing.finish()
         return tuple(self._done)
 
     def abort(self) -> None:
         """Leave nothing behind."""
         for file in self._open.values():
             _discard(file)
+        self._publishing.abort()
         for written in self._done:
             self.storage.delete(written.path)
 
@@ -225,11 +229,14 @@ class FileWriter:
         sink = self.storage.create(path)
         pieces = in_large_pieces(sink)
         footers: list[pq.FileMetaData] = []
+        dictionaries = dictionary_columns(first)
+        steps = stepping_columns(first, dictionaries) if self.layout.recent_readers else {}
         writer = pq.ParquetWriter(
             pieces,
             first.schema,
             compression="snappy",
-            use_dictionary=dictionary_columns(first),
+            use_dictionary=dictionaries,
+            column_encoding=steps or None,
             version="2.6",
             metadata_collector=footers,
             write_statistics=bounded_leaves(first.schema, with_nan),
@@ -247,15 +254,13 @@ class FileWriter:
         try:
             file.writer.close()
             file.pieces.close()
-            size = file.sink.tell()
-            file.sink.close()
         except BaseException:
             _discard(file)
             raise
         self._done.append(
             NewFile(
                 path=file.path,
-                size=size,
+                size=file.sink.tell(),
                 modified=time.time_ns() // 1_000_000,
                 partition_values=place.values,
                 stats=file_stats(file.footers[0], self.layout.stats_leaves, file.with_nan),
@@ -263,6 +268,7 @@ class FileWriter:
                 form=self.layout.form,
             )
         )
+        self._publishing.add(file.sink)
 
 
 def _page_rows(rows: pa.Table) -> int:
@@ -273,7 +279,7 @@ def _page_rows(rows: pa.Table) -> int:
 
 def _discard(file: _OpenFile) -> None:
     file.writer.is_open = False
-    file.sink.__exit__(RuntimeError, RuntimeError("discarded"), None)
+    discard(file.sink)
 
 
 def _pieces(rows: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tablespec.arrow.dictionary import leaf_paths
+from tablespec.arrow.encoding import leaf_paths
 from tablespec.arrow.stats import bounded_leaves, nan_leaves
 from tablespec.formats.delta.actions import Action, RemoveAction
 from tablespec.formats.delta.adds import ADD, TEXT_MAP, VECTOR, TableShape, from_actions, partition_column, vector_row

@@ -57,10 +57,11 @@ from tablespec.formats.delta.properties import (
     checkpoint_interval,
     file_bytes,
     file_retention,
+    has_old_readers,
     log_retention,
     used_by_schema,
 )
-from tablespec.formats.delta.protocol import check_readable, check_writable, features_of
+from tablespec.formats.delta.protocol import WRITER_VERSION, check_readable, check_writable, features_of
 from tablespec.formats.delta.put import put_commit, time_of_commit
 from tablespec.formats.delta.replay import Reconciled, apply, checked
 from tablespec.formats.delta.restore import definition_of
@@ -242,6 +243,7 @@ class DeltaFormat:
 
     def write_layout(self, state: TableState, schema: Schema) -> WriteLayout:
         """How files must be written once the columns are those of `schema`."""
+        assert isinstance(state, DeltaState)
         shape = TableShape(table=self.storage.url, schema=schema, partition_columns=state.partition_columns)
         return WriteLayout(
             schema=schema,
@@ -251,6 +253,8 @@ class DeltaFormat:
             file_bytes=file_bytes(state.properties),
             row_id_column=state.properties.get(ROW_ID_COLUMN, ""),
             row_commit_version_column=state.properties.get(ROW_COMMIT_VERSION_COLUMN, ""),
+            recent_readers=state.protocol.min_writer_version >= WRITER_VERSION
+            and not has_old_readers(state.properties),
         )
 
     def grown(self, state: TableState, schema: Schema) -> Schema:

@@ -15,6 +15,7 @@ from tablespec.model.schema import ArrayType, DataType, Field, MapType, Schema, 
 CONSTRAINT = "delta.constraints."
 INVARIANT = "delta.invariants"
 TYPE_CHANGES = "delta.typeChanges"
+_OLD_READERS = "tablespec.oldReaders"
 
 # A property that, set to that value, asks for features.
 PROPERTY_FEATURES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -43,6 +44,7 @@ _BOOLEANS = (
     "delta.enableInCommitTimestamps",
     "delta.enableTypeWidening",
     "tablespec.topLevelActions",
+    _OLD_READERS,
 )
 # What the format writes itself; another value would make files or row ids unreadable.
 _KEPT = frozenset(
@@ -106,6 +108,11 @@ def check_change(before: Mapping[str, str], after: Mapping[str, str]) -> None:
 def checkpoint_interval(properties: Mapping[str, str]) -> int:
     """After how many commits a checkpoint is due."""
     return _whole_number(properties.get(_INTERVAL, "")) or 10
+
+
+def has_old_readers(properties: Mapping[str, str]) -> bool:
+    """Whether files must stay readable for clients from before table features, which do not know every encoding of Parquet."""
+    return properties.get(_OLD_READERS) == "true"
 
 
 def file_bytes(properties: Mapping[str, str]) -> int:

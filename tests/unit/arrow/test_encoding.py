@@ -1,4 +1,4 @@
-"""Which columns get a dictionary."""
+"""Which columns get a dictionary, and which lie in files as steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablespec.arrow.dictionary import dictionary_columns, leaf_paths
+from tablespec.arrow.encoding import dictionary_columns, leaf_paths, stepping_columns
 
 ROWS = 100_000
 SHUFFLED = random.Random(7)
@@ -54,3 +54,34 @@ def test_columns_within_others_get_one():
     rows = pa.table({"s": pa.array([{"a": number, "b": [number]} for number in range(5000)])})
 
     assert dictionary_columns(rows) == ["s.a", "s.b.list.element"]
+
+
+def test_numbers_dates_and_times_that_move_by_small_steps_lie_in_steps():
+    far = [SHUFFLED.randrange(-(2**63), 2**63) for _ in range(ROWS)]
+    rows = pa.table(
+        {
+            "id": range(ROWS),
+            "down": [-7 * number for number in range(ROWS)],
+            "gaps": [None if number % 3 else number for number in range(ROWS)],
+            "jumps": [number + (number // 1000) * 2**40 for number in range(ROWS)],
+            "far": far,
+            "sorted": sorted(far),
+            "around": pa.array([(2**63 + number) % 2**64 - 2**63 for number in range(ROWS)], pa.int64()),
+            "short": pa.array([number % 30_000 for number in range(ROWS)], pa.int16()),
+            "near": pa.array([SHUFFLED.randrange(2**15) for _ in range(ROWS)], pa.int32()),
+            "wide": pa.array([SHUFFLED.randrange(2**30) for _ in range(ROWS)], pa.int32()),
+            "day": pa.array(range(ROWS), pa.date32()),
+            "time": pa.array([10**15 + number * 10**6 for number in range(ROWS)], pa.timestamp("us")),
+            "zoned": pa.array([10**15 + number * 10**6 for number in range(ROWS)], pa.timestamp("us", "UTC")),
+            "share": [number / 7 for number in range(ROWS)],
+            "text": [str(number) for number in range(ROWS)],
+            "nothing": pa.nulls(ROWS, pa.int64()),
+            "a.b": range(ROWS),
+        }
+    )
+
+    found = stepping_columns(rows, ["short"])
+
+    assert list(found) == ["id", "down", "gaps", "jumps", "around", "near", "day", "time", "zoned"]
+    assert set(found.values()) == {"DELTA_BINARY_PACKED"}
+    assert stepping_columns(rows.slice(0, 4096), []) == {}

@@ -1,6 +1,8 @@
-"""Which columns of a Parquet file are worth a dictionary: one of values that hardly repeat costs time and space for nothing."""
+"""How columns lie in a Parquet file: a dictionary is worth it for values that repeat, and steps for numbers that move by small ones."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,6 +11,9 @@ import pyarrow.compute as pc
 _FEW_ROWS = 4_096
 # A sample is made of runs, so that values which repeat only side by side are seen to repeat.
 _RUNS, _RUN_ROWS = 64, 64
+_STEPS = "DELTA_BINARY_PACKED"
+# Most steps, without the few between the runs of a sample and the odd jump.
+_MOST = (0.05, 0.95)
 
 
 def dictionary_columns(rows: pa.Table) -> list[str]:
@@ -18,6 +23,19 @@ def dictionary_columns(rows: pa.Table) -> list[str]:
         sample = _sample(rows)
         columns = [field for field in columns if _repeats(sample.column(field.name), rows.num_rows)]
     return [path for field in columns for path in leaf_paths(field)]
+
+
+def stepping_columns(rows: pa.Table, dictionaries: Collection[str]) -> dict[str, str]:
+    """The encoding of steps for columns of whole numbers, dates and times, without dictionaries, that move by small ones in a sample.
+
+    Where steps take at most half of the bits that the numbers take, files are smaller for it, and every engine reads them faster.
+    """
+    if rows.num_rows <= _FEW_ROWS:
+        return {}
+    whole = [field.name for field in rows.schema if _is_whole(field.type) and field.name not in dictionaries]
+    sample = _sample(rows.select(whole))
+    # A name with dots in it is also that of a leaf of another column.
+    return {name: _STEPS for name in whole if "." not in name and _steps_are_small(sample.column(name))}
 
 
 def leaf_paths(field: pa.Field, prefix: str = "") -> list[str]:
@@ -44,3 +62,18 @@ def _repeats(sample: pa.ChunkedArray, rows: int) -> bool:
         return True
     size, distinct = len(sample), pc.count_distinct(sample, mode="all").as_py()
     return bool(4 * distinct <= size or (size - distinct) * rows >= 2 * size * size)
+
+
+def _is_whole(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(type_) or pa.types.is_date32(type_) or pa.types.is_timestamp(type_))
+
+
+def _steps_are_small(sample: pa.ChunkedArray) -> bool:
+    width = 64 if sample.type.bit_width == 64 else 32
+    numbers = sample.drop_null().cast(pa.int64() if width == 64 else pa.int32()).combine_chunks()
+    if len(numbers) < 2:
+        return False
+    # Steps wrap around at the ends of the numbers, as they do in files.
+    steps = pc.pairwise_diff(numbers).cast(pa.int64()).slice(1)
+    low, high = pc.quantile(steps, list(_MOST), interpolation="nearest").to_pylist()
+    return bool((high - low).bit_length() <= width // 2)
