@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import cast
 
 import attrs
@@ -18,6 +18,20 @@ import pyarrow.parquet as pq
 from tablespec.arrow.thrift import BINARY, I32, I64, LIST, STRUCT, Reader, Struct, encoded
 
 ReadRange = Callable[[int, int], bytes]
+
+
+@attrs.frozen
+class Source:
+    """A file by its size and what gives bytes of it; `state` differs from those of all other files, and of what it was before.
+
+    Without a state nothing is known of it when it is read again.
+    """
+
+    size: int
+    read: ReadRange = attrs.field(eq=False)
+    state: Hashable | None = None
+
+
 # A footer that is larger takes longer to take apart than it saves.
 _LARGEST_FOOTER = 1 << 19
 # Those that are not larger are kept; taken apart they have some twenty times as many bytes.
@@ -71,21 +85,18 @@ class _Pages:
 
 
 def rows_at(
-    file: pq.ParquetFile, size: int, read: ReadRange, columns: Sequence[str], positions: Sequence[int]
+    file: pq.ParquetFile, source: Source, columns: Sequence[str], positions: Sequence[int]
 ) -> pa.RecordBatch | None:
-    """Some columns of the rows at some positions, in order; None where the pages of the file are not known.
-
-    `size` is that of the file, and `read` gives bytes of it.
-    """
+    """Some columns of the rows at some positions, in order; None where the pages of the file are not known."""
     leaves = _flat_leaves(file, columns)
     if leaves is None or file.metadata.serialized_size > _LARGEST_FOOTER:
         return None
     try:
-        length = int.from_bytes(read(size - 8, 4), "little")
-        ending = read(size - 8 - length, length)
+        length = int.from_bytes(source.read(source.size - 8, 4), "little")
+        ending = source.read(source.size - 8 - length, length)
         footer = _footer(ending) if length <= _SMALL_FOOTER else Reader(ending).struct()
         groups = _wanted_groups(footer, positions)
-        arrays = [_column(footer, groups, leaf, read) for leaf in leaves]
+        arrays = [_column(footer, groups, leaf, source) for leaf in leaves]
     except (ValueError, IndexError, KeyError):
         # Whatever the footer has that is not known here, other ways of reading the file may know.
         return None
@@ -141,7 +152,7 @@ class _Column:
     column: pa.Array
 
 
-def _column(footer: Struct, groups: list[_Group], leaf: int, read: ReadRange) -> _Column | None:
+def _column(footer: Struct, groups: list[_Group], leaf: int, source: Source) -> _Column | None:
     """The values of a column in the wanted rows, in order."""
     body = bytearray(_MAGIC)
     small: list[Struct] = []
@@ -151,7 +162,7 @@ def _column(footer: Struct, groups: list[_Group], leaf: int, read: ReadRange) ->
         chunk = group.chunks[leaf]
         if _INDEX_AT not in chunk or _ENCRYPTED in chunk:
             return None
-        pages = _pages(read(cast(int, chunk[_INDEX_AT][1]), cast(int, chunk[_INDEX_SIZE][1])), group.rows)
+        pages = _pages_in(source, cast(int, chunk[_INDEX_AT][1]), cast(int, chunk[_INDEX_SIZE][1]), group.rows)
         of_rows = [pages.page_of(row) for row in group.wanted]
         chosen = list(dict.fromkeys(of_rows))
         rows = 0
@@ -161,7 +172,7 @@ def _column(footer: Struct, groups: list[_Group], leaf: int, read: ReadRange) ->
             shifts[page] = before + rows - first
             rows += pages.first_row(page + 1) - first
         places += [row + shifts[page] for row, page in zip(group.wanted, of_rows)]
-        small.append(_small_group(cast(Struct, chunk[_META][1]), pages, chosen, rows, body, read))
+        small.append(_small_group(cast(Struct, chunk[_META][1]), pages, chosen, rows, body, source.read))
         before += rows
     made = _parquet(footer, leaf, [_joined(small)] if _are_alike(small) else small, before, body)
     table = pq.ParquetFile(pa.BufferReader(made), coerce_int96_timestamp_unit="us").read(use_threads=False)
@@ -241,7 +252,18 @@ def _footer(data: bytes) -> Struct:
     return Reader(data).struct()
 
 
-@functools.lru_cache(maxsize=64)
+def _pages_in(source: Source, offset: int, size: int, rows: int) -> _Pages:
+    """The pages of a column of a row group, which are remembered where it is known that the file is the same."""
+    found = _kept_pages if source.state is not None else _kept_pages.__wrapped__
+    return found(source, offset, size, rows)
+
+
+# Those of a row group of 64 MB take less than half a megabyte, for all its columns together.
+@functools.lru_cache(maxsize=128)
+def _kept_pages(source: Source, offset: int, size: int, rows: int) -> _Pages:
+    return _pages(source.read(offset, size), rows)
+
+
 def _pages(data: bytes, rows: int) -> _Pages:
     """The page locations of an offset index; each is a struct of offset, size and number of the first row."""
     if data[0] != 0x19 or data[1] & 15 != STRUCT:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from tablespec.arrow.convert import Finder, convert, nulls
-from tablespec.arrow.pages import rows_at
+from tablespec.arrow.pages import Source, rows_at
 from tablespec.arrow.positions import outside
 from tablespec.arrow.schema import arrow_schema, arrow_type
 from tablespec.arrow.stats import leaf_indexes, value_range
@@ -21,6 +21,7 @@ from tablespec.arrow.verdict import ColumnBounds, verdicts
 from tablespec.errors import TypeMismatchError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.model.schema import Field, Schema, StructType
+from tablespec.storage.file_state import file_state
 from tablespec.storage.store import Storage
 
 # A batch has so many rows, or fewer where they would take more bytes than this as they lie in the file.
@@ -166,11 +167,13 @@ def read_rows(
     if local is None:
         info = storage.head(path)
         size = 0 if info is None else info.size
-        batch = rows_at(file, size, lambda offset, length: storage.read_range(path, offset, length), names, chosen)
+        source = Source(size, lambda offset, length: storage.read_range(path, offset, length))
+        batch = rows_at(file, source, names, chosen)
     else:
         with Path(local).open("rb") as opened:
-            size = opened.seek(0, 2)
-            batch = rows_at(file, size, lambda offset, length: os.pread(opened.fileno(), length, offset), names, chosen)
+            state = file_state(opened.fileno())
+            source = Source(state.size, lambda offset, length: os.pread(opened.fileno(), length, offset), state)
+            batch = rows_at(file, source, names, chosen)
     if batch is None:
         return None
     return PositionedBatch(0, batch, schema, find, pa.array(chosen, pa.int64()))

@@ -15,9 +15,10 @@ import attrs
 import msgspec
 
 from tablespec.errors import IndexNotFoundError, StorageError, TableSpecWarning
-from tablespec.index.checksum import CHANGED, checksum, file_checksum
+from tablespec.index.checksum import CHANGED, checksum, checksum_in, file_checksum
 from tablespec.model.file import FileSlice
 from tablespec.model.schema import Field, Schema, StructType
+from tablespec.storage.file_state import FileState, file_state
 from tablespec.storage.store import Storage
 
 FOLDER = "_tablespec/index"
@@ -59,6 +60,11 @@ class IndexFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     size: int
     crc: int
 
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
+
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of an index; `columns` tells how the columns were read, and `unique` whether no key stands in it twice."""
@@ -75,6 +81,11 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def rows(self) -> int:
         """The rows of the base files that it is about."""
         return sum(file.rows for file in self.covers)
+
+    @property
+    def folder(self) -> str:
+        """The folder in the table that all its files lie in."""
+        return self.files[0].path.rpartition("/")[0]
 
 
 class _Manifest(msgspec.Struct, frozen=True):
@@ -241,27 +252,40 @@ def is_whole(storage: Storage, segment: Segment) -> bool:
 
     Of files that are not local only the sizes are looked at: whoever fetches one looks at its checksum.
     """
+    if segment.files and (local := storage.local_path(segment.folder)) is not None:
+        return local_states(storage, segment, local) is not None
+    return all(_is_there(storage, file) for file in segment.files)
+
+
+def local_states(storage: Storage, segment: Segment, folder: str) -> tuple[FileState, ...] | None:
+    """What the files of a segment in a local folder are now; None with a warning where one is not as it was written."""
+    states = []
     for file in segment.files:
-        why = _fault(storage, file)
+        path = f"{folder}/{file.name}"
+        try:
+            state = file_state(path)
+            why = None if checksum_in(path, state) == file.crc else CHANGED
+        except FileNotFoundError:
+            why = "is missing"
+        except OSError as error:
+            why = str(error)
         if why is not None:
             _warn(storage, file.path, why)
-            return False
-    return True
+            return None
+        states.append(state)
+    return tuple(states)
 
 
-def _fault(storage: Storage, file: IndexFile) -> str | None:
-    local = storage.local_path(file.path)
+def _is_there(storage: Storage, file: IndexFile) -> bool:
     try:
-        if local is not None:
-            return None if is_sound(local, file) else CHANGED
         found = storage.head(file.path)
-    except FileNotFoundError:
-        found = None
+        why = "is missing" if found is None else f"has {found.size} bytes, not {file.size}"
     except OSError as error:
-        return str(error)
-    if found is None:
-        return "is missing"
-    return None if found.size == file.size else f"has {found.size} bytes, not {file.size}"
+        found, why = None, str(error)
+    if found is not None and found.size == file.size:
+        return True
+    _warn(storage, file.path, why)
+    return False
 
 
 def is_sound(local: str, file: IndexFile) -> bool:

@@ -15,10 +15,19 @@ from pyroaring import BitMap64
 from tablespec.arrow.match_text import DamagedTextIndexError, TextIndex, indexed_rows, opened_index
 from tablespec.errors import StorageError
 from tablespec.expr.nodes import Match
-from tablespec.index.checksum import CHANGED, FileState, file_checksum, file_state
-from tablespec.index.segment import IndexFile, Segment, StoredIndex, is_sound, is_whole, new_segment_id, warn_damaged
+from tablespec.index.checksum import CHANGED, file_checksum
+from tablespec.index.segment import (
+    IndexFile,
+    Segment,
+    StoredIndex,
+    is_sound,
+    local_states,
+    new_segment_id,
+    warn_damaged,
+)
 from tablespec.index.source import BuildSource
 from tablespec.model.file import FileSlice
+from tablespec.storage.file_state import FileState
 from tablespec.storage.store import Storage
 
 _CACHE = f"tablespec-index-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
@@ -62,16 +71,15 @@ def answers(stored: StoredIndex, match: Match) -> bool:
 
 def opened_segment(storage: Storage, stored: StoredIndex, segment: Segment) -> TextIndex | None:
     """The index of a base file; None with a warning where its files are gone or damaged."""
-    folder = os.path.dirname(segment.files[0].path)  # noqa: PTH120 - a path in the table, not one of this machine
     try:
-        local = storage.local_path(folder)
+        local = storage.local_path(segment.folder)
         if local is None or not os.access(local, os.W_OK):
             # Tantivy reads local folders only, and writes a lock into them.
             local = _fetched(storage, segment)
-        elif not is_whole(storage, segment):
-            return None
-        states = tuple(file_state(f"{local}/{file.path.rpartition('/')[2]}") for file in segment.files)
-        return _opened(local, states, stored.definition.columns, stored.definition.tokenizer)
+        states = local_states(storage, segment, local)
+        return (
+            None if states is None else _opened(local, states, stored.definition.columns, stored.definition.tokenizer)
+        )
     except (DamagedTextIndexError, FileNotFoundError, StorageError) as error:
         warn_damaged(storage, segment, error)
         return None
@@ -101,7 +109,7 @@ def _fetched(storage: Storage, segment: Segment) -> str:
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
             for file in segment.files:
-                with storage.open(file.path) as source, (Path(unfinished) / Path(file.path).name).open("wb") as target:
+                with storage.open(file.path) as source, (Path(unfinished) / file.name).open("wb") as target:
                     shutil.copyfileobj(source, target, 1 << 20)
             _replace(Path(unfinished), folder)
         if not _is_copy(folder, segment):
@@ -118,7 +126,7 @@ def _replace(made: Path, folder: Path) -> None:
 
 def _is_copy(folder: Path, segment: Segment) -> bool:
     try:
-        return all(is_sound(str(folder / Path(file.path).name), file) for file in segment.files)
+        return all(is_sound(str(folder / file.name), file) for file in segment.files)
     except FileNotFoundError:
         return False
 

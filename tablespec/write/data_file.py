@@ -32,7 +32,7 @@ from tablespec.storage.store import Storage
 
 GROUP = "_group"
 # A page ends with the first so many rows that fill it; of long values these are fewer.
-PAGE_BYTES = 16 << 10
+PAGE_BYTES = 8 << 10
 PAGE_ROWS = 256
 LEAST_PAGE_ROWS = 32
 # What a column of a batch takes in memory besides its values; it counts when partitions get a few rows at a time.

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablespec.arrow.pages import rows_at
+from tablespec.arrow.pages import Source, rows_at
 from tablespec.arrow.thrift import Reader, encoded
+from tablespec.storage.file_state import file_state
 
 ROWS = 3000
 WORDS = ["", "a", "word", "ünicode", "x" * 300]
@@ -38,7 +39,8 @@ TABLE = pa.table(
 
 def read(path: Path, columns: list[str], positions: list[int]) -> pa.RecordBatch | None:
     data = path.read_bytes()
-    return rows_at(pq.ParquetFile(path), len(data), lambda at, length: data[at : at + length], columns, positions)
+    source = Source(len(data), lambda at, length: data[at : at + length])
+    return rows_at(pq.ParquetFile(path), source, columns, positions)
 
 
 @settings(max_examples=40)
@@ -50,9 +52,17 @@ def read(path: Path, columns: list[str], positions: list[int]) -> pa.RecordBatch
     codec=st.sampled_from(["none", "snappy", "zstd"]),
     version=st.sampled_from(["1.0", "2.0"]),
     dictionary=st.booleans(),
+    steps=st.booleans(),
 )
 def test_rows_are_those_that_the_whole_file_has(
-    positions: list[int], columns: list[str], group: int, page: int, codec: str, version: str, dictionary: bool
+    positions: list[int],
+    columns: list[str],
+    group: int,
+    page: int,
+    codec: str,
+    version: str,
+    dictionary: bool,
+    steps: bool,
 ) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.parquet"
@@ -63,7 +73,8 @@ def test_rows_are_those_that_the_whole_file_has(
             data_page_size=page,
             compression=codec,
             data_page_version=version,
-            use_dictionary=dictionary,
+            use_dictionary=["text", "repeated"] if dictionary and steps else dictionary,
+            column_encoding=dict.fromkeys(["id", "small", "day", "time"], "DELTA_BINARY_PACKED") if steps else None,
             write_page_index=True,
             write_batch_size=50,
         )
@@ -72,6 +83,37 @@ def test_rows_are_those_that_the_whole_file_has(
 
     assert found is not None
     assert found.to_pylist() == TABLE.select(columns).take(positions).to_pylist()
+
+
+def test_where_pages_lie_is_remembered_until_the_file_is_another_one(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    asked: list[int] = []
+
+    def write(table: pa.Table) -> None:
+        pq.write_table(table, tmp_path / "new", data_page_size=300, write_batch_size=50, write_page_index=True)
+        (tmp_path / "new").replace(path)
+
+    def fetched() -> list[dict[str, object]]:
+        data = path.read_bytes()
+
+        def part(at: int, length: int) -> bytes:
+            asked.append(at)
+            return data[at : at + length]
+
+        found = rows_at(pq.ParquetFile(path), Source(len(data), part, file_state(str(path))), ["id"], [5, 2500])
+        assert found is not None
+        rows: list[dict[str, object]] = found.to_pylist()
+        return rows
+
+    write(TABLE)
+    assert fetched() == [{"id": 5}, {"id": 2500}]
+    first = len(asked)
+    assert fetched() == [{"id": 5}, {"id": 2500}]
+    assert len(asked) == 2 * first - 1
+    # As many rows, of which each takes another page.
+    write(TABLE.set_column(0, "id", pa.array([ROWS - n for n in range(ROWS)], pa.int32())))
+    assert fetched() == [{"id": ROWS - 5}, {"id": ROWS - 2500}]
+    assert len(asked) == 3 * first - 1
 
 
 @pytest.mark.parametrize("written", [{}, {"write_page_index": True}], ids=["no page index", "nested"])
