@@ -28,6 +28,9 @@ from tablespec.storage.store import Storage
 BATCH_ROWS = 131_072
 BATCH_BYTES = 4 << 20
 LEAST_ROWS = 1_024
+# A buffer makes columns stream page by page; without it whole column chunks sit in memory, which is faster where they are small.
+BUFFER_BYTES = 1 << 20
+WHOLE_BYTES = 8 << 20
 # Where more than one row of about so many is wanted, most pages are.
 ROWS_A_PAGE = 500
 # From other stores each page is a request of its own, and so many take as long as a large one.
@@ -107,12 +110,13 @@ def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
 def open_for_few(storage: Storage, path: str, seldom: Sequence[Field], find: Finder) -> pq.ParquetFile:
     """The Parquet file at `path`, of which few rows are wanted in some columns: texts that lie in dictionaries come in them."""
     source = _source(storage, path)
-    file = _opened(source)
+    file = _opened(source, buffer=0)
     top = list(file.schema_arrow)
     found = [top[index] for field in seldom if (index := find(field, top)) is not None]
     texts = dict.fromkeys(field.name for field in found if pa.types.is_string(field.type))
     kept = _in_dictionaries(file.metadata, texts)
-    return _opened(source, kept, file.metadata) if kept else file
+    buffer = 0 if _largest_group(file.metadata) <= WHOLE_BYTES else BUFFER_BYTES
+    return _opened(source, kept, file.metadata, buffer) if kept or buffer else file
 
 
 def _source(storage: Storage, path: str) -> str | pa.PythonFile:
@@ -121,7 +125,10 @@ def _source(storage: Storage, path: str) -> str | pa.PythonFile:
 
 
 def _opened(
-    source: str | pa.PythonFile, dictionaries: Sequence[str] = (), footer: pq.FileMetaData | None = None
+    source: str | pa.PythonFile,
+    dictionaries: Sequence[str] = (),
+    footer: pq.FileMetaData | None = None,
+    buffer: int = BUFFER_BYTES,
 ) -> pq.ParquetFile:
     return pq.ParquetFile(
         source,
@@ -129,10 +136,13 @@ def _opened(
         read_dictionary=list(dictionaries),
         # Timestamps of the old 96-bit kind come as microseconds, which cover all years.
         coerce_int96_timestamp_unit="us",
-        # A buffer makes columns stream page by page; without it whole column chunks sit in memory.
         pre_buffer=False,
-        buffer_size=1 << 20,
+        buffer_size=buffer,
     )
+
+
+def _largest_group(footer: pq.FileMetaData) -> int:
+    return max((footer.row_group(group).total_byte_size for group in range(footer.num_row_groups)), default=0)
 
 
 def _in_dictionaries(footer: pq.FileMetaData, texts: Collection[str]) -> list[str]:

@@ -93,3 +93,28 @@ def deltalake_rows(url: Path | str, where: str = "TRUE", version: int | None = N
     """The rows of a table as deltalake reads them, by way of SQL; its other ways know fewer features."""
     query = QueryBuilder().register("t", DeltaTable(str(url), version=version))
     return pa.table(query.execute(f"SELECT * FROM t WHERE {where}").read_all())
+
+
+def _moving(bits: int) -> list[int | None]:
+    """Numbers that move by small steps, with nulls, jumps, and the least and the greatest number there is."""
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    found: list[int | None] = []
+    for number in range(5000):
+        value = low + 3 * number if number < 2500 else high - 4999 + number
+        found.append(None if number % 97 == 3 else 0 if number % 501 == 7 else value)
+    return found
+
+
+# Enough rows for whole numbers, dates and times to be stored as steps.
+STEPS = pa.table(
+    {
+        "short": pa.array(_moving(16), pa.int16()),
+        "int": pa.array(_moving(32), pa.int32()),
+        "long": pa.array(_moving(64), pa.int64()),
+        "day": pa.array(_moving(19), pa.date32()),
+        "time": pa.array(
+            [None if value is None else value * 1_000_003 for value in _moving(33)], pa.timestamp("us", "UTC")
+        ),
+        "text": [str(number) for number in range(5000)],
+    }
+)

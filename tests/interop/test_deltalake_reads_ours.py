@@ -10,14 +10,17 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import tablespec_duckdb
+import tablespec_polars
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 import tablespec
 from tablespec import Profile
 from tests.handmade import commit_file
-from tests.interop.every_type import NESTED, PARTITIONS, SCALARS, SPECIAL, column, deltalake_rows
+from tests.interop.every_type import NESTED, PARTITIONS, SCALARS, SPECIAL, STEPS, column, deltalake_rows
 from tests.rows import assert_same_rows
 
 COLUMNS = {**SCALARS, **NESTED}
@@ -29,6 +32,43 @@ def written(url: Path, rows: pa.Table, **settings: object) -> tablespec.Table:
     table = tablespec.create_table(str(url), rows.schema, **settings)
     table.append(rows)
     return table
+
+
+# --- encodings --------------------------------------------------------------------------------------------------------
+
+STEPPED = STEPS.column_names[:-1]
+CONDITIONS = ["{} = 0", "{} > 0", "{} is null", "text = '17'"]
+
+
+def test_numbers_that_are_stored_as_steps_are_read_by_every_client(tmp_path):
+    table = written(tmp_path, STEPS)
+    (partition,) = table.file_index.list_files_at()
+    file = tmp_path / partition.file_slices[0].base.path
+
+    group = pq.ParquetFile(file).metadata.row_group(0)
+    encodings = [group.column(index).encodings for index in range(group.num_columns)]
+    assert ["DELTA_BINARY_PACKED" in one for one in encodings] == [True] * len(STEPPED) + [False]
+    assert_same_rows(deltalake_rows(tmp_path), STEPS)
+    assert_same_rows(pl.scan_delta(str(tmp_path)).collect(), STEPS)
+    assert_same_rows(duckdb.sql(f"select * from '{file}'").to_arrow_table(), STEPS)
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_filters_on_steps_find_the_same_rows_in_every_engine(tmp_path, name):
+    table = written(tmp_path, STEPS)
+    table.delete("text = '18'")
+    con = duckdb.connect()
+    zeros = {"day": "date '1970-01-01'", "time": "timestamp '1970-01-01T00:00:00Z'"}
+
+    for condition in CONDITIONS:
+        where = condition.format(name).replace(" 0", f" {zeros.get(name, 0)}")
+        wanted = table.scan(where).to_table()
+
+        assert_same_rows(tablespec_duckdb.scan(con, table, where).to_arrow_table(), wanted)
+        assert_same_rows(tablespec_polars.scan(table, where).collect(), wanted)
+    everything = zip(*(STEPS.column(each).to_pylist() for each in STEPS.column_names))
+    position = STEPS.column_names.index(name)
+    assert_same_rows(table.scan(f"{name} is null"), [row for row in everything if row[position] is None])
 
 
 # --- types ------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablespec
+from tests.interop.every_type import STEPS
 from tests.rows import assert_same_rows
 
 pytestmark = pytest.mark.spark
@@ -35,3 +36,16 @@ def test_a_data_file_holds_the_same_rows_for_spark(spark, tmp_path):
     files = [str(tmp_path / "trips" / one.base.path) for one in partition.file_slices]
 
     assert_same_rows(spark.read.parquet(*files).toArrow(), rows)
+
+
+def test_numbers_that_are_stored_as_steps_are_the_same_for_spark(spark, tmp_path):
+    table = tablespec.create_table(str(tmp_path / "steps"), STEPS.schema)
+    table.append(STEPS)
+
+    (partition,) = table.file_index.list_files_at()
+    frame = spark.read.parquet(*(str(tmp_path / "steps" / one.base.path) for one in partition.file_slices))
+
+    assert_same_rows(frame.toArrow(), STEPS)
+    for name in STEPS.column_names[:-1]:
+        assert_same_rows(frame.where(f"{name} is null").toArrow(), table.scan(f"{name} is null"))
+    assert_same_rows(frame.where("long = 0 and int > -5").toArrow(), table.scan("long = 0 and int > -5"))

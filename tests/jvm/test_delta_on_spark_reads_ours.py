@@ -10,7 +10,7 @@ import pytest
 import tablespec
 from tablespec import Profile, Table, when_matched_update, when_not_matched_insert
 from tests.handmade import commit_file
-from tests.interop.every_type import NESTED, PARTITIONS, SCALARS
+from tests.interop.every_type import NESTED, PARTITIONS, SCALARS, STEPS
 from tests.jvm.delta_spark import DeltaSpark
 from tests.jvm.readings import beside, our_feed, our_row_ids, spark_feed, spark_row_ids
 from tests.rows import assert_same_rows
@@ -57,6 +57,12 @@ def test_every_value_of_every_type_is_read(delta: DeltaSpark, tmp_path, profile,
     table.append(rows)
 
     assert_same_rows(delta.rows(tmp_path), rows)
+
+
+def test_numbers_that_are_stored_as_steps_are_read(delta: DeltaSpark, tmp_path):
+    tablespec.create_table(str(tmp_path), STEPS.schema).append(STEPS)
+
+    assert_same_rows(delta.rows(tmp_path), STEPS)
 
 
 @pytest.mark.parametrize("properties", MAPPINGS.values(), ids=MAPPINGS)
