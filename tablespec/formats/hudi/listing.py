@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablespec.formats.hudi.file_columns import FileColumns
-from tablespec.formats.hudi.key_generator import KeyGenerator, Known, partition_values
+from tablespec.formats.hudi.key_generator import KeyGenerator, partition_values
 from tablespec.formats.hudi.name_columns import NameColumns, taken_apart
 from tablespec.formats.hudi.schema_history import SchemaHistory
 from tablespec.formats.hudi.slices import GroupFile, group_files, logged_slice
@@ -195,20 +195,15 @@ def listing_of(
     names = taken_apart(files.names)
     numbers = pc.unique(files.numbers.take(pa.concat_arrays([names.bases, names.logs]))).to_pylist()
     paths = sorted((files.folders[number] for number in numbers), key=lambda path: f"{path}/")
-    told = partition_values(generator, schema, paths)
-    known = [index for index in range(len(generator.fields)) if all(values[index] is not None for values in told)]
+    told = zip(generator.fields, partition_values(generator, schema, paths))
+    known = {field.name: values for field, values in told if values is not None}
     return Listing(
         files=files,
         names=names,
-        constants=tuple(generator.fields[index].name for index in known),
-        values=tuple((path, _picked(values, known)) for path, values in zip(paths, told)),
+        constants=tuple(known),
+        values=tuple(zip(paths, zip(*known.values()) if known else repeat(()))),
         visibility=visibility,
         replaced=replaced,
         version=version,
         schema_history=schema_history,
     )
-
-
-def _picked(values: tuple[Known | None, ...], indexes: list[int]) -> tuple[object, ...]:
-    chosen = (values[index] for index in indexes)
-    return tuple(known.value for known in chosen if known is not None)
