@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import attrs
 import pyarrow as pa
@@ -77,10 +78,10 @@ def _alone(
     source: FileRecords, several: frozenset[str], folders: dict[str, int]
 ) -> tuple[pa.Int32Array, pa.StringArray, pa.Int64Array]:
     """The folders, names and sizes of the files of those keys that have no other record."""
-    numbers: list[int | None] = []
-    for key, count in zip(source.keys, source.counts):
-        numbers += [None if key in several else folders.setdefault(key, len(folders))] * count
-    of_files = pa.array(numbers, pa.int32())
+    ends = {key: end for key, count, end in zip(source.keys, source.counts, accumulate(source.counts)) if count}
+    numbers = [None if key in several else folders.setdefault(key, len(folders)) for key in ends]
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array(ends.values(), pa.int64()), pa.array(numbers, pa.int32()))
+    of_files = pc.run_end_decode(runs)
     columns = (of_files, source.names, source.sizes)
     left = pc.and_not(of_files.is_valid(), source.deleted)
     found = columns if pc.all(left, min_count=0).as_py() else tuple(column.filter(left) for column in columns)
