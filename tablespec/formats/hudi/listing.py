@@ -86,12 +86,13 @@ class Listing:
         chosen = pc.and_(seen.take(self.names.numbers), self._is_wanted(self.names.bases, wanted))
         columns = (self.names.bases, self.names.file_ids, self.names.numbers)
         rows, groups, numbers = (column.filter(chosen) for column in columns)
-        newest = _newest(self.files.take(rows), groups, _ranks(instants).take(numbers))
-        files = self.files.take(rows.take(newest))
+        visible = self.files if len(rows) == len(self.files.names) else self.files.take(rows)
+        newest = _newest(visible, groups, _ranks(instants).take(numbers))
+        files = visible.take(newest)
         slices = _slices(
             files,
             groups.take(newest).to_pylist(),
-            [instants[number] for number in numbers.take(newest).to_pylist()],
+            list(map(instants.__getitem__, numbers.take(newest).to_pylist())),
             values,
         )
         return {path: slices[start:stop] for path, (start, stop) in _places(files).items()}
@@ -157,7 +158,7 @@ def _slices(
     files: FileColumns, groups: list[str], instants: list[int], values: Mapping[str, tuple[object, ...]]
 ) -> list[FileSlice]:
     """The slices of groups that are a base file alone."""
-    folders = [files.folders[number] for number in files.numbers.to_pylist()]
+    folders = list(map(files.folders.__getitem__, files.numbers.to_pylist()))
     paths = files.paths()
     return made(
         FileSlice,
@@ -166,7 +167,7 @@ def _slices(
         base=made(
             BaseFile, path=paths, logged_as=paths, size=files.sizes.to_pylist(), modified=files.modified.to_pylist()
         ),
-        partition_values=[values[folder] for folder in folders],
+        partition_values=list(map(values.__getitem__, folders)),
     )
 
 
