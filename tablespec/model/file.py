@@ -7,7 +7,7 @@ import attrs
 from tablespec.model.instant import Instant, Timeline
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class FileGroupId:
     """The identity of a batch of co-located records across its states."""
 
@@ -23,7 +23,7 @@ class Returned:
     positions: bytes | None = None
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class BaseFile:
     """A Parquet file with the records of a slice.
 
@@ -67,7 +67,7 @@ class DeletionVector:
     cardinality: int
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class FileSlice:
     """The files holding one state of a file group; `instant` is the version that made it, -1 where the log does not say.
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
-from itertools import groupby
-from operator import attrgetter
 
 import attrs
 
@@ -176,13 +174,18 @@ def _by_partition(
     state: TableState, slices: Iterable[FileSlice]
 ) -> list[tuple[PartitionDescriptor, tuple[FileSlice, ...]]]:
     groups: dict[tuple[str, tuple[object, ...]], list[FileSlice]] = {}
-    for partition, found in groupby(slices, attrgetter("group.partition", "partition_values")):
-        groups.setdefault(partition, []).extend(found)
+    path, values, of_partition = None, None, list[FileSlice]()
+    for slice_ in slices:
+        # Most stand beside others of their partition, for which nothing is made or looked up.
+        if slice_.group.partition != path or slice_.partition_values != values:
+            path, values = slice_.group.partition, slice_.partition_values
+            of_partition = groups.setdefault((path, values), [])
+        of_partition.append(slice_)
     ordered = sorted(groups.items(), key=lambda item: item[0][0])
     columns = state.layout.constants
     return [
-        (PartitionDescriptor(path, columns, values), tuple(sorted(of_group, key=path_of)))
-        for (path, values), of_group in ordered
+        (PartitionDescriptor(path, columns, values), tuple(sorted(found, key=path_of)))
+        for (path, values), found in ordered
     ]
 
 

@@ -29,11 +29,19 @@ class FileColumns:
         columns = (column.take(rows) for column in (self.numbers, self.names, self.sizes, self.modified))
         return FileColumns(self.folders, *columns)
 
+    def paths(self) -> list[str]:
+        """The path of each file."""
+        prefixes = [f"{folder}/" if folder else "" for folder in self.folders]
+        try:
+            before = pa.array(prefixes, pa.string()).take(self.numbers)
+        except UnicodeEncodeError:
+            return [prefixes[number] + name for number, name in zip(self.numbers.to_pylist(), self.names.to_pylist())]
+        found: list[str] = pc.binary_join_element_wise(before, self.names, "").to_pylist()
+        return found
+
     def infos(self) -> list[FileInfo]:
         """The files one by one, in path order."""
-        columns = (column.to_pylist() for column in (self.numbers, self.names, self.sizes, self.modified))
-        prefixes = [f"{folder}/" if folder else "" for folder in self.folders]
-        found = [FileInfo(prefixes[number] + name, size, changed) for number, name, size, changed in zip(*columns)]
+        found = map(FileInfo, self.paths(), self.sizes.to_pylist(), self.modified.to_pylist())
         return sorted(found, key=lambda file: file.path)
 
 

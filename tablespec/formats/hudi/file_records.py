@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import attrs
 import pyarrow as pa
@@ -12,11 +13,10 @@ import pyarrow.compute as pc
 
 from tablespec.formats.hudi.avro import data
 from tablespec.formats.hudi.file_columns import FileColumns
+from tablespec.formats.hudi.file_maps import FEW, FileEntries, FileLists, OtherFormError, SideBySide, number_at
 from tablespec.formats.hudi.schema import Json
 
 LISTED = "filesystemMetadata"
-# What the largest number of eight bytes is written as.
-_LARGEST = (1 << 64) - 2
 _FILE_INFO = [("size", "long"), ("isDeleted", "boolean")]
 _MEMBERS = dict(_FILE_INFO).keys()
 
@@ -43,24 +43,17 @@ def decode_file_records(
     body: bytes, keys: Sequence[str], starts: Sequence[int], ends: Sequence[int], schema: str
 ) -> FileRecords:
     """The records of these keys that lie between the offsets; raises ValueError where they do not fit the schema."""
-    decoded = _Decoded([], [], [], [])
     try:
         # A file without records need not tell its schema.
-        form = _form(json.loads(schema)) if keys else None
-        for start, end in zip(starts, ends):
-            if form is None:
-                raise _OtherFormError
-            form.read(body, start, end, decoded)
-    except (_OtherFormError, IndexError):
+        form = _form(json.loads(schema)) if keys else _Form(b"", b"", b"")
+        if form is None:
+            raise OtherFormError
+        counts, files = form.read(body, starts, ends)
+    except (OtherFormError, IndexError):
         view = memoryview(body)
         return _one_by_one(keys, (view[start:end] for start, end in zip(starts, ends)), schema)
-    rows = pa.arange(0, len(decoded.sizes))
     return FileRecords(
-        keys=tuple(keys),
-        counts=decoded.counts,
-        names=_names(body, decoded.bounds),
-        sizes=pa.array(decoded.sizes, pa.int64()),
-        deleted=pc.is_in(rows, pa.array(decoded.deleted, pa.int64())),
+        keys=tuple(keys), counts=counts, names=files.names(body), sizes=files.sizes, deleted=files.deleted
     )
 
 
@@ -85,10 +78,10 @@ def _alone(
     source: FileRecords, several: frozenset[str], folders: dict[str, int]
 ) -> tuple[pa.Int32Array, pa.StringArray, pa.Int64Array]:
     """The folders, names and sizes of the files of those keys that have no other record."""
-    numbers: list[int | None] = []
-    for key, count in zip(source.keys, source.counts):
-        numbers += [None if key in several else folders.setdefault(key, len(folders))] * count
-    of_files = pa.array(numbers, pa.int32())
+    ends = {key: end for key, count, end in zip(source.keys, source.counts, accumulate(source.counts)) if count}
+    numbers = [None if key in several else folders.setdefault(key, len(folders)) for key in ends]
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array(ends.values(), pa.int64()), pa.array(numbers, pa.int32()))
+    of_files = pc.run_end_decode(runs)
     columns = (of_files, source.names, source.sizes)
     left = pc.and_not(of_files.is_valid(), source.deleted)
     found = columns if pc.all(left, min_count=0).as_py() else tuple(column.filter(left) for column in columns)
@@ -139,20 +132,6 @@ def _one_by_one(keys: Sequence[str], bodies: Iterator[memoryview], schema: str) 
 # --- records of the form that Hudi writes ---
 
 
-class _OtherFormError(Exception):
-    """A record is written in another way than expected, or damaged."""
-
-
-@attrs.frozen
-class _Decoded:
-    """What records list: where names begin and end in turn, their sizes, and which of them are deleted."""
-
-    counts: list[int]
-    bounds: list[int]
-    sizes: list[int]
-    deleted: list[int]
-
-
 @attrs.frozen
 class _Form:
     """Bytes that stand before the key and behind the files of every record, whose other members are null, and those before the files."""
@@ -161,19 +140,35 @@ class _Form:
     listing: bytes
     rest: bytes
 
-    def read(self, body: bytes, start: int, end: int, decoded: _Decoded) -> None:
-        """Add what the record between two offsets lists."""
+    def read(self, body: bytes, starts: Sequence[int], ends: Sequence[int]) -> tuple[list[int], FileEntries]:
+        """How many files each of the records between these offsets lists, and the files."""
+        if len(starts) > FEW:
+            try:
+                return self._read_many(SideBySide.of(body), pa.array(starts, pa.int64()), pa.array(ends, pa.int64()))
+            except (OtherFormError, IndexError):
+                # One by one maps may have several blocks, and numbers more bytes.
+                pass
+        found = FileLists()
+        return [self._read_one(body, start, end, found) for start, end in zip(starts, ends)], found.entries()
+
+    def _read_many(self, body: SideBySide, starts: pa.Int64Array, ends: pa.Int64Array) -> tuple[list[int], FileEntries]:
+        lengths, at = body.numbers(body.past(starts, self.lead))
+        _, at = body.numbers(pc.add(at, lengths))
+        return body.maps(body.past(at, self.listing), ends, self.rest)
+
+    def _read_one(self, body: bytes, start: int, end: int, found: FileLists) -> int:
+        """Add what the record between two offsets lists; gives how many files these are."""
         if not body.startswith(self.lead, start):
-            raise _OtherFormError
-        length, at = _number(body, start + len(self.lead))
-        _, at = _number(body, at + length)
+            raise OtherFormError
+        length, at = number_at(body, start + len(self.lead))
+        _, at = number_at(body, at + length)
         if not body.startswith(self.listing, at):
-            raise _OtherFormError
-        before = len(decoded.sizes)
-        at = _read_files(body, at + len(self.listing), decoded)
+            raise OtherFormError
+        before = len(found.sizes)
+        at = found.read_map(body, at + len(self.listing))
         if at + len(self.rest) != end or not body.startswith(self.rest, at):
-            raise _OtherFormError
-        decoded.counts.append(len(decoded.sizes) - before)
+            raise OtherFormError
+        return len(found.sizes) - before
 
 
 def _form(schema: Json) -> _Form | None:
@@ -219,61 +214,3 @@ def _lists_files(avro: Json) -> bool:
 
 def _is_field(field: Json) -> bool:
     return isinstance(field, dict) and "name" in field and "type" in field
-
-
-def _read_files(body: bytes, at: int, decoded: _Decoded) -> int:
-    """Add the files of a map that begins at an offset; gives where it ends."""
-    bounds, sizes, deleted = decoded.bounds, decoded.sizes, decoded.deleted
-    count, at = _number(body, at)
-    while count:
-        for _ in range(count):
-            # There may be a million files: the length of a name and a small size are read without a call.
-            length, more = body[at], body[at + 1]
-            if length < 0x80:
-                at += 1
-            elif more < 0x80:
-                length, at = (length & 0x7F) | more << 7, at + 2
-            else:
-                raise _OtherFormError
-            bounds.append(at)
-            at += length >> 1
-            bounds.append(at)
-            size = body[at]
-            if size < 0x80:
-                at += 1
-            else:
-                size, shift = size & 0x7F, 7
-                while (more := body[at := at + 1]) >= 0x80:
-                    size, shift = size | (more & 0x7F) << shift, shift + 7
-                size, at = size | more << shift, at + 1
-            if (length | size) & 1 or size > _LARGEST:
-                raise _OtherFormError
-            sizes.append(size >> 1)
-            if body[at]:
-                deleted.append(len(sizes) - 1)
-            at += 1
-        count, at = _number(body, at)
-    return at
-
-
-def _number(body: bytes, at: int) -> tuple[int, int]:
-    """The number at an offset, which must not be negative, and where it ends."""
-    byte = body[at]
-    value, shift = byte & 0x7F, 7
-    while byte >= 0x80:
-        at += 1
-        byte = body[at]
-        value |= (byte & 0x7F) << shift
-        shift += 7
-    if value & 1 or value > _LARGEST:
-        raise _OtherFormError
-    return value >> 1, at + 1
-
-
-def _names(body: bytes, bounds: list[int]) -> pa.StringArray:
-    """The texts between each two bounds, which cut the body into names and the gaps between them."""
-    if not bounds:
-        return pa.array([], pa.string())
-    offsets = pa.array(bounds, pa.int64())
-    pieces = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, [None, offsets.buffers()[1], pa.py_buffer(body)])
-    return pieces.take(pa.arange(0, len(bounds), 2)).cast(pa.string())

@@ -7,6 +7,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 
 import attrs
 
@@ -141,25 +142,24 @@ def _entries(blocks: Iterable[bytes | memoryview]) -> Entries:
     keys: list[bytes] = []
     starts: list[int] = []
     ends: list[int] = []
-    pieces: list[bytes | memoryview] = []
-    before = 0
-    for payload in blocks:
-        offset = 0
-        while offset < len(payload):
-            key_length, value_length, row_length = _LENGTHS.unpack_from(payload, offset)
+    payloads = list(blocks)
+    data = b"".join(payloads)
+    offset = 0
+    for limit in accumulate(map(len, payloads)):
+        while offset < limit:
+            key_length, value_length, row_length = _LENGTHS.unpack_from(data, offset)
             first = offset + _LENGTHS.size
             value = first - _SHORT.size + key_length
+            end = value + value_length
             if key_length < _SHORT.size or not 0 <= row_length <= key_length or value_length < 0:
                 raise ValueError("an entry has lengths that cannot be")
-            if value + value_length + 1 > len(payload):
+            if end >= limit:
                 raise ValueError("an entry is longer than its block")
-            keys.append(bytes(payload[first : first + row_length]))
-            starts.append(before + value)
-            ends.append(before + value + value_length)
-            offset = value + value_length + 1
-        pieces.append(payload)
-        before += len(payload)
-    return Entries(tuple(keys), b"".join(pieces), tuple(starts), tuple(ends))
+            keys.append(data[first : first + row_length])
+            starts.append(value)
+            ends.append(end)
+            offset = end + 1
+    return Entries(tuple(keys), data, tuple(starts), tuple(ends))
 
 
 def _data_blocks(body: bytes | memoryview, trailer: dict[int, int]) -> Iterator[bytes | memoryview]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import date
 
 import attrs
@@ -53,13 +53,6 @@ class KeyGenerator:
     times_as_text: bool = False
 
 
-@attrs.frozen
-class Known:
-    """A partition value that the path tells; None is the null partition."""
-
-    value: object
-
-
 def key_generator_of(properties: TableProperties) -> KeyGenerator:
     """The key generator of a table. One that is not known makes columns whose values only the files tell."""
     kind = _generator_type(properties.key_generator)
@@ -90,18 +83,16 @@ def shown_schema(schema: Schema, generator: KeyGenerator) -> Schema:
     return Schema(tuple(_shown(field, generator) if field.name in names else field for field in schema))
 
 
-def partition_values(generator: KeyGenerator, schema: Schema, paths: Iterable[str]) -> list[tuple[Known | None, ...]]:
-    """The values that partition paths tell, in the order of the fields; None where only the files can tell."""
+def partition_values(generator: KeyGenerator, schema: Schema, paths: Sequence[str]) -> list[list[object] | None]:
+    """For each field the values that partition paths tell, in their order; None where of one of them only the files can tell."""
     types = {field.name: field.type for field in schema}
-    fields = [(field, types.get(field.name), f"{field.name}=") for field in generator.fields]
-    unknown = (None,) * len(fields)
-    split = (path.split("/") for path in paths)
+    split = [path.split("/") for path in paths]
+    # A value with a slash, or a time that is formatted with one: the levels cannot be told apart for certain.
+    if any(len(segments) != len(generator.fields) for segments in split):
+        return [None] * len(generator.fields)
     return [
-        tuple(_value(generator, *field, segment) for field, segment in zip(fields, segments))
-        # A value with a slash, or a time that is formatted with one: the levels cannot be told apart for certain.
-        if len(segments) == len(fields)
-        else unknown
-        for segments in split
+        _values(generator, field, types.get(field.name), [segments[place] for segments in split])
+        for place, field in enumerate(generator.fields)
     ]
 
 
@@ -123,37 +114,42 @@ def _shown(field: Field, generator: KeyGenerator) -> Field:
     return attrs.evolve(field, nullable=True, type=STRING if generator.times_as_text else field.type)
 
 
-def _value(
-    generator: KeyGenerator, field: PartitionField, data_type: DataType | None, prefix: str, segment: str
-) -> Known | None:
-    if field.kind is not FieldKind.SIMPLE or data_type is None or segment.startswith(prefix) != generator.hive_style:
+def _values(
+    generator: KeyGenerator, field: PartitionField, data_type: DataType | None, segments: list[str]
+) -> list[object] | None:
+    if not segments:
+        return []
+    prefix = f"{field.name}="
+    if field.kind is not FieldKind.SIMPLE or data_type is None:
         return None
-    text = segment.removeprefix(prefix) if generator.hive_style else segment
-    if text == NULL_PARTITION:
-        return Known(None)
-    return _typed(_decoded(text) if generator.url_encoded else text, data_type)
+    if any(segment.startswith(prefix) != generator.hive_style for segment in segments):
+        return None
+    texts = [segment.removeprefix(prefix) for segment in segments] if generator.hive_style else segments
+    shown = [_decoded(text) for text in texts] if generator.url_encoded else texts
+    typed: Sequence[object] = shown if data_type == STRING else [_typed(text, data_type) for text in shown]
+    values = [None if text == NULL_PARTITION else value for text, value in zip(texts, typed)]
+    return values if values.count(None) == texts.count(NULL_PARTITION) else None
 
 
 def _decoded(text: str) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
 
 
-def _typed(text: str, data_type: DataType) -> Known | None:
-    if data_type == STRING:
-        return Known(text)
+def _typed(text: str, data_type: DataType) -> bool | int | date | None:
+    """The value that a text certainly is."""
     if data_type == BOOLEAN and text in ("true", "false"):
-        return Known(text == "true")
+        return text == "true"
     if data_type in INTEGRAL and re.fullmatch(r"-?[0-9]{1,19}", text):
         number = int(text)
-        return Known(number) if -(1 << _BITS[data_type]) <= number < 1 << _BITS[data_type] else None
+        return number if -(1 << _BITS[data_type]) <= number < 1 << _BITS[data_type] else None
     # Writers store dates as text or as days, timestamps and decimals in several ways: only a plain date is certain.
     if data_type == DATE and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         return _date(text)
     return None
 
 
-def _date(text: str) -> Known | None:
+def _date(text: str) -> date | None:
     try:
-        return Known(date.fromisoformat(text))
+        return date.fromisoformat(text)
     except ValueError:
         return None

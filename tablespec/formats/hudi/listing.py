@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain, repeat
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablespec.formats.hudi.file_columns import FileColumns
-from tablespec.formats.hudi.key_generator import KeyGenerator, Known, partition_values
+from tablespec.formats.hudi.key_generator import KeyGenerator, partition_values
 from tablespec.formats.hudi.name_columns import NameColumns, taken_apart
 from tablespec.formats.hudi.schema_history import SchemaHistory
 from tablespec.formats.hudi.slices import GroupFile, group_files, logged_slice
 from tablespec.formats.hudi.timeline import Visibility
-from tablespec.model.bulk import made_in_bulk
+from tablespec.model.bulk import made, made_in_bulk
 from tablespec.model.file import BaseFile, FileGroupId, FileSlice
 from tablespec.model.schema import Schema
 
@@ -41,7 +42,7 @@ class Listing:
     @cached_property
     def slices(self) -> tuple[FileSlice, ...]:
         """All current slices, partition by partition."""
-        return tuple(slice_ for found in self.slices_in([path for path, _ in self.values]) for slice_ in found)
+        return tuple(chain.from_iterable(self.slices_in([path for path, _ in self.values])))
 
     @cached_property
     def found(self) -> tuple[GroupFile, ...]:
@@ -51,7 +52,7 @@ class Listing:
             return tuple(group_files(self.files.take(rows).infos()))
 
     def slices_in(self, partitions: Sequence[str]) -> list[tuple[FileSlice, ...]]:
-        """The current slices of each of these partitions, in the order of their first files."""
+        """The current slices of each of these partitions: those with logs, then those of a base file alone, by their groups."""
         missing = [path for path in partitions if path not in self._made]
         if missing:
             with made_in_bulk():
@@ -65,29 +66,36 @@ class Listing:
         for group in self.replaced:
             gone.setdefault(group.partition, []).append(group.id)
         wanted = None if len(partitions) == len(values) else frozenset(partitions)
-        bases, logs = self._bases(wanted), self._logs(wanted)
+        bases, logs = self._bases(wanted, values), self._logs(wanted)
         for path in partitions:
-            newest, of_groups = bases.newest_in(path), logs.get(path, {})
-            for id_ in gone.get(path, ()):
-                newest.pop(id_, None)
-                of_groups.pop(id_, None)
-            logged = list(self._logged(path, values[path], newest, bases, of_groups)) if of_groups else []
-            yield path, logged + bases.slices(path, values[path], newest)
+            found, of_groups = bases.get(path, []), logs.get(path, {})
+            if of_groups or path in gone:
+                newest = {slice_.group.id: slice_ for slice_ in found}
+                for id_ in gone.get(path, ()):
+                    newest.pop(id_, None)
+                    of_groups.pop(id_, None)
+                found = [*self._logged(path, values[path], newest, of_groups), *newest.values()]
+            yield path, found
 
-    def _bases(self, wanted: frozenset[str] | None) -> _BaseFiles:
-        """The visible base files of the wanted partitions, which are all unless they are given."""
+    def _bases(
+        self, wanted: frozenset[str] | None, values: Mapping[str, tuple[object, ...]]
+    ) -> dict[str, list[FileSlice]]:
+        """The newest visible base file of each group as a slice, by the wanted partitions, which are all unless they are given."""
         instants = [instant for instant, _ in self.names.endings]
         seen = pa.array([self.visibility.sees(instant) for instant in instants], pa.bool_())
         chosen = pc.and_(seen.take(self.names.numbers), self._is_wanted(self.names.bases, wanted))
-        files = self.files.take(self.names.bases.filter(chosen))
-        return _BaseFiles(
-            places=_places(files),
-            names=files.names.to_pylist(),
-            sizes=files.sizes.to_pylist(),
-            modified=files.modified.to_pylist(),
-            groups=self.names.file_ids.filter(chosen).to_pylist(),
-            instants=[instants[number] for number in self.names.numbers.filter(chosen).to_pylist()],
+        columns = (self.names.bases, self.names.file_ids, self.names.numbers)
+        rows, groups, numbers = (column.filter(chosen) for column in columns)
+        visible = self.files if len(rows) == len(self.files.names) else self.files.take(rows)
+        newest = _newest(visible, groups, _ranks(instants).take(numbers))
+        files = visible.take(newest)
+        slices = _slices(
+            files,
+            groups.take(newest).to_pylist(),
+            list(map(instants.__getitem__, numbers.take(newest).to_pylist())),
+            values,
         )
+        return {path: slices[start:stop] for path, (start, stop) in _places(files).items()}
 
     def _logs(self, wanted: frozenset[str] | None) -> dict[str, dict[str, list[GroupFile]]]:
         """The visible logs of the wanted partitions, by partition and group."""
@@ -108,68 +116,59 @@ class Listing:
         self,
         path: str,
         values: tuple[object, ...],
-        newest: dict[str, int],
-        bases: _BaseFiles,
+        newest: dict[str, FileSlice],
         logs: Mapping[str, Sequence[GroupFile]],
     ) -> Iterator[FileSlice]:
-        """The slices of the groups that have logs, which are taken out of `newest`."""
+        """The slices of the groups that have logs, whose base files alone are taken out of `newest`."""
         for id_, of_group in logs.items():
-            group = FileGroupId(path, id_)
-            row = newest.pop(id_, None)
-            if row is None:
-                yield logged_slice(group, None, None, of_group, self.visibility, values)
+            alone = newest.pop(id_, None)
+            if alone is None:
+                yield logged_slice(FileGroupId(path, id_), None, None, of_group, self.visibility, values)
             else:
-                base = bases.base_file(path, row)
-                yield logged_slice(group, bases.instants[row], base, of_group, self.visibility, values)
+                yield logged_slice(alone.group, alone.instant, alone.base, of_group, self.visibility, values)
 
     def _renamed(self, slice_: FileSlice) -> FileSlice:
         names = self.schema_history.stored_names(self.version, slice_.instant)
         return attrs.evolve(slice_, stored_names=names)
 
 
-@attrs.frozen(eq=False, kw_only=True)
-class _BaseFiles:
-    """Base files as lists, and between which places those of a folder stand."""
+def _newest(files: FileColumns, groups: pa.StringArray, ranks: pa.Int32Array) -> pa.UInt64Array:
+    """Which of these files are the newest of their groups, by folder and group."""
+    # Of two attempts at the same file the later name counts.
+    keys = pa.record_batch([files.numbers, groups, ranks, files.names], ["folder", "group", "instant", "name"])
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.schema.names])
+    folders, ids = files.numbers.take(order), groups.take(order)
+    is_older = pc.and_(_goes_on(folders), _goes_on(ids))
+    return order.filter(pc.invert(is_older)) if pc.any(is_older, min_count=0).as_py() else order
 
-    places: dict[str, tuple[int, int]]
-    names: list[str]
-    sizes: list[int]
-    modified: list[int]
-    groups: list[str]
-    instants: list[int]
 
-    def newest_in(self, path: str) -> dict[str, int]:
-        """Where the newest base file of each group of a folder stands, in path order."""
-        start, stop = self.places.get(path, (0, 0))
-        rows = sorted(range(start, stop), key=self.names.__getitem__)
-        found = {self.groups[row]: row for row in rows}
-        if len(found) < len(rows):
-            # Of two attempts at the same file the later name counts.
-            found = {self.groups[row]: row for row in sorted(rows, key=self.instants.__getitem__)}
-            return dict(sorted(found.items(), key=lambda one: self.names[one[1]]))
-        return found
+def _goes_on(column: pa.Array) -> pa.BooleanArray:
+    """Whether the following value is the same."""
+    same = pc.equal(column.slice(0, max(0, len(column) - 1)), column.slice(1))
+    return pa.concat_arrays([same, pa.array([False][: len(column)], pa.bool_())])
 
-    def base_file(self, path: str, row: int) -> BaseFile:
-        """The file that stands at a place, in its folder."""
-        whole = f"{path}/{self.names[row]}" if path else self.names[row]
-        return BaseFile(path=whole, logged_as=whole, size=self.sizes[row], modified=self.modified[row])
 
-    def slices(self, path: str, values: tuple[object, ...], newest: Mapping[str, int]) -> list[FileSlice]:
-        """The slices of groups that are a base file alone, in path order."""
-        # There may be a million, so that nothing is called or looked up for each that need not be.
-        names, sizes, modified, instants = self.names, self.sizes, self.modified, self.instants
-        prefix = f"{path}/" if path else ""
-        return [
-            FileSlice(
-                group=FileGroupId(path, group),
-                instant=instants[row],
-                base=BaseFile(
-                    path=(whole := prefix + names[row]), logged_as=whole, size=sizes[row], modified=modified[row]
-                ),
-                partition_values=values,
-            )
-            for group, row in newest.items()
-        ]
+def _ranks(instants: Sequence[int]) -> pa.Int32Array:
+    """The places of instants in their order; they themselves may be too large for a column."""
+    places = {instant: place for place, instant in enumerate(sorted(instants))}
+    return pa.array([places[instant] for instant in instants], pa.int32())
+
+
+def _slices(
+    files: FileColumns, groups: list[str], instants: list[int], values: Mapping[str, tuple[object, ...]]
+) -> list[FileSlice]:
+    """The slices of groups that are a base file alone."""
+    folders = list(map(files.folders.__getitem__, files.numbers.to_pylist()))
+    paths = files.paths()
+    return made(
+        FileSlice,
+        group=made(FileGroupId, partition=folders, id=groups),
+        instant=instants,
+        base=made(
+            BaseFile, path=paths, logged_as=paths, size=files.sizes.to_pylist(), modified=files.modified.to_pylist()
+        ),
+        partition_values=list(map(values.__getitem__, folders)),
+    )
 
 
 def _places(files: FileColumns) -> dict[str, tuple[int, int]]:
@@ -197,20 +196,15 @@ def listing_of(
     names = taken_apart(files.names)
     numbers = pc.unique(files.numbers.take(pa.concat_arrays([names.bases, names.logs]))).to_pylist()
     paths = sorted((files.folders[number] for number in numbers), key=lambda path: f"{path}/")
-    told = partition_values(generator, schema, paths)
-    known = [index for index in range(len(generator.fields)) if all(values[index] is not None for values in told)]
+    told = zip(generator.fields, partition_values(generator, schema, paths))
+    known = {field.name: values for field, values in told if values is not None}
     return Listing(
         files=files,
         names=names,
-        constants=tuple(generator.fields[index].name for index in known),
-        values=tuple((path, _picked(values, known)) for path, values in zip(paths, told)),
+        constants=tuple(known),
+        values=tuple(zip(paths, zip(*known.values()) if known else repeat(()))),
         visibility=visibility,
         replaced=replaced,
         version=version,
         schema_history=schema_history,
     )
-
-
-def _picked(values: tuple[Known | None, ...], indexes: list[int]) -> tuple[object, ...]:
-    chosen = (values[index] for index in indexes)
-    return tuple(known.value for known in chosen if known is not None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablespec.formats.hudi.names import BASE, LOG, NATIVE_LOG, parse_base_file_name
+from tablespec.formats.hudi.names import ENDING, FILE_ID, LOG, NATIVE_LOG, TOKEN, parse_base_file_name
 
 
 @attrs.frozen
@@ -27,22 +29,43 @@ class NameColumns:
 
 def taken_apart(names: pa.StringArray) -> NameColumns:
     """The names of files in one pass; it finds what `parse_base_file_name` and `parse_log_file_name` find one by one."""
-    is_base = pc.match_substring_regex(names, _whole(BASE.pattern))
-    bases = _rows(is_base)
+    # The parts behind the id of a group hold no underscore.
+    parts = pc.split_pattern(names, "_", max_splits=2, reverse=True)
+    has_parts = pc.equal(pc.list_value_length(parts), 3)
+    whole = _filtered(parts, has_parts)
+    ids, tokens, texts = (pc.list_element(whole, place) for place in range(3))
+    are_right = pc.and_(_are_ids(ids), pc.and_(_match_few(tokens, TOKEN), _match_few(texts, ENDING)))
+    is_base = pc.replace_with_mask(has_parts, has_parts, are_right)
+    endings = _filtered(texts, are_right).dictionary_encode()
     rest = pc.indices_nonzero(pc.invert(is_base))
     others = names.take(rest)
     is_log = pc.match_substring_regex(others, _whole(LOG.pattern))
-    # The parts behind the id of a group hold no underscore.
-    parts = pc.split_pattern(names if len(bases) == len(names) else names.take(bases), "_", max_splits=2, reverse=True)
-    endings = pc.list_element(parts, 2).dictionary_encode()
     return NameColumns(
-        bases=bases,
-        file_ids=pc.list_element(parts, 0),
+        bases=_rows(is_base),
+        file_ids=_filtered(ids, are_right),
         numbers=endings.indices,
         endings=tuple(_ending(text) for text in endings.dictionary.to_pylist()),
         logs=rest.filter(pc.and_not(is_log, pc.ends_with(others, ".cdc"))).cast(pa.int64()),
         has_native_logs=pc.any(pc.match_substring_regex(others, _whole(NATIVE_LOG.pattern)), min_count=0).as_py(),
     )
+
+
+def _are_ids(texts: pa.StringArray) -> pa.BooleanArray:
+    # Where nowhere a line ends, every text but the empty one matches; the pattern takes longer than all the rest.
+    _, _, data = texts.buffers()
+    if data is None or re.search(rb"\n", data) is None:
+        return pc.not_equal(texts, "")
+    return pc.match_substring_regex(texts, _whole(FILE_ID))
+
+
+def _match_few(texts: pa.StringArray, pattern: str) -> pa.BooleanArray:
+    """Whether texts, of which many are the same, match a pattern."""
+    encoded = texts.dictionary_encode()
+    return pc.match_substring_regex(encoded.dictionary, _whole(pattern)).take(encoded.indices)
+
+
+def _filtered(column: pa.Array, mask: pa.BooleanArray) -> pa.Array:
+    return column if pc.all(mask, min_count=0).as_py() else column.filter(mask)
 
 
 def _rows(mask: pa.BooleanArray) -> pa.Int64Array:

@@ -9,13 +9,15 @@ import attrs
 from tablespec.formats.hudi.instant_time import instant_number
 
 # They are written so that Arrow reads them in the same way as Python does.
-_TOKEN = "[0-9]+-[0-9]+-[0-9]+"
-BASE = re.compile(rf"(?P<file_id>.+)_(?P<token>{_TOKEN})_(?P<instant>[0-9]+)\.(?P<extension>parquet|orc|hfile|lance)")
+FILE_ID = ".+"
+TOKEN = "[0-9]+-[0-9]+-[0-9]+"
+ENDING = r"(?P<instant>[0-9]+)\.(?P<extension>parquet|orc|hfile|lance)"
+BASE = re.compile(rf"(?P<file_id>{FILE_ID})_(?P<token>{TOKEN})_{ENDING}")
 LOG = re.compile(
-    rf"\.(?P<file_id>[^._]+)_(?P<instant>[0-9]+)\.log\.(?P<version>[0-9]+)(?:_(?P<token>{_TOKEN})(?P<cdc>\.cdc)?)?"
+    rf"\.(?P<file_id>[^._]+)_(?P<instant>[0-9]+)\.log\.(?P<version>[0-9]+)(?:_(?P<token>{TOKEN})(?P<cdc>\.cdc)?)?"
 )
 # Log files that Hudi may write one day, visible and in columns.
-NATIVE_LOG = re.compile(rf".+_{_TOKEN}_[0-9]+_[0-9]+\.(?:log|delete|cdc)\.[a-z]+")
+NATIVE_LOG = re.compile(rf".+_{TOKEN}_[0-9]+_[0-9]+\.(?:log|delete|cdc)\.[a-z]+")
 
 
 @attrs.frozen(kw_only=True)

@@ -27,6 +27,12 @@ def test_columns_give_back_the_files_that_they_were_made_of():
     assert file_columns(()).infos() == []
 
 
+def test_a_folder_whose_name_is_no_text_keeps_it():
+    files = [FileInfo("a/f", 1, 10), FileInfo("\udcff/f", 2, 20)]
+
+    assert file_columns(files).infos() == files
+
+
 def test_the_files_of_a_folder_stand_together_where_folders_lie_inside_of_others():
     files = [FileInfo(path, 0, 0) for path in ("a/b", "a/c/x", "a/c/y", "a/d", "e")]
 

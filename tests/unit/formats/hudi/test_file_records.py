@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+from itertools import accumulate
 
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablespec.formats.hudi import file_records
+from tablespec.formats.hudi.file_maps import FEW, FileLists
 from tablespec.formats.hudi.file_records import DroppedRecords, FileRecords, decode_file_records, merged
 
 NULLABLE = {"type": ["null", "string"], "default": None}
@@ -55,9 +57,15 @@ def encoded(fields: list[dict[str, object]], listed: dict[str, tuple[int, bool]]
     return sink.getvalue()
 
 
+def bodies(fields: list[dict[str, object]], many: list[dict[str, tuple[int, bool]] | None]) -> list[bytes]:
+    """Records that list files, those that list the same made once."""
+    made = {str(files): encoded(fields, files) for files in many}
+    return [made[str(files)] for files in many]
+
+
 def decoded(fields: list[dict[str, object]], bodies: list[bytes]) -> FileRecords:
     """The records as columns, under the keys 0, 1 and so on."""
-    ends = [sum(map(len, bodies[: number + 1])) for number in range(len(bodies))]
+    ends = list(accumulate(map(len, bodies)))
     schema = json.dumps({"type": "record", "name": "HoodieMetadataRecord", "fields": fields})
     keys = [str(number) for number in range(len(bodies))]
     return decode_file_records(b"".join(bodies), keys, [0, *ends][: len(ends)], ends, schema)
@@ -87,6 +95,61 @@ def test_records_as_hudi_writes_them_are_not_decoded_one_by_one(monkeypatch):
     assert shown(records) == [{"f" * 70: (1 << 40, False), "g": (3, True)}]
 
 
+@given(listed=st.lists(FILES, min_size=1, max_size=3), few=st.lists(st.none() | FILES, max_size=2))
+@settings(max_examples=20)
+def test_many_records_list_what_was_written(listed, few):
+    many = [*few, *listed * FEW, *few, *listed]
+
+    records = decoded(AS_HUDI_WRITES, bodies(AS_HUDI_WRITES, many))
+
+    assert shown(records) == [files or {} for files in many]
+
+
+def test_many_records_as_hudi_writes_them_are_not_decoded_one_by_one(monkeypatch):
+    monkeypatch.setattr(FileLists, "read_map", None)
+    plain = {"f" * 70: (1 << 40, False), "ü": (3, True), "": (0, False)}
+    many = [*[plain, {}] * FEW, {str(number): (number, False) for number in range(300)}]
+
+    records = decoded(AS_HUDI_WRITES, bodies(AS_HUDI_WRITES, many))
+
+    assert shown(records) == many
+
+
+# A map of two blocks, the second of which tells its bytes, as Avro allows.
+BLOCKS = b"\x02\x02" + b"\x02f\x06\x00" + b"\x01\x08" + b"\x02g\x08\x01" + b"\x00"
+ENTRIES = {
+    "several blocks": (BLOCKS.replace(b"\x01\x08", b"\x02"), {"f": (3, False), "g": (4, True)}),
+    "a block that tells its bytes": (BLOCKS, {"f": (3, False), "g": (4, True)}),
+    "the largest size": (
+        b"\x02\x02" + b"\x02f" + b"\xfe" + b"\xff" * 8 + b"\x01\x00\x00",
+        {"f": ((1 << 63) - 1, False)},
+    ),
+    "a number of needless bytes": (b"\x02\x82\x00" + b"\x82\x80\x00f\x86\x80\x00\x00\x00", {"f": (3, False)}),
+}
+
+
+@pytest.mark.parametrize("count", [1, FEW + 1])
+@pytest.mark.parametrize(("listing", "expected"), ENTRIES.values(), ids=ENTRIES)
+def test_records_of_every_form_that_avro_allows_are_read(listing, expected, count):
+    records = decoded([KEY, TYPE, LISTED], [b"\x00\x04" + listing] * count)
+
+    assert shown(records) == [expected] * count
+
+
+@pytest.mark.parametrize("size", [b"\x03", b"\xff" * 10 + b"\x00"], ids=["negative", "too long"])
+def test_sizes_that_cannot_be_are_refused_or_read_as_avro_reads_them(size):
+    body = b"\x00\x04\x02\x02\x02f" + size + b"\x00\x00"
+    outcomes = []
+
+    for count in (1, FEW + 1):
+        try:
+            outcomes.append(shown(decoded([KEY, TYPE, LISTED], [body] * count))[0])
+        except ValueError as error:
+            outcomes.append(type(error))
+
+    assert outcomes[0] == outcomes[1]
+
+
 @given(st.data())
 def test_damaged_records_are_refused_or_read_as_avro_reads_them(data):
     body = bytearray(encoded(AS_HUDI_WRITES, {"f" * 70: (1 << 40, False), "g": (3, True)}))
@@ -103,6 +166,24 @@ def test_damaged_records_are_refused_or_read_as_avro_reads_them(data):
         return
     wanted = {name: (info["size"], info["isDeleted"]) for name, info in (expected or {}).items()}
     assert shown(decoded(AS_HUDI_WRITES, [bytes(body)])) == [wanted]
+
+
+@given(st.data())
+@settings(max_examples=30)
+def test_damage_among_many_records_is_refused_or_read_as_without_the_others(data):
+    sound = {"f" * 70: (1 << 40, False), "g": (3, True)}
+    body = bytearray(encoded(AS_HUDI_WRITES, sound))
+    place = data.draw(st.integers(0, len(body) - 1))
+    body[place] ^= data.draw(st.integers(1, 255))
+    many = [encoded(AS_HUDI_WRITES, sound)] * FEW
+    try:
+        expected = shown(decoded(AS_HUDI_WRITES, [bytes(body)]))
+    except ValueError:
+        with pytest.raises(ValueError):
+            decoded(AS_HUDI_WRITES, [*many, bytes(body), *many])
+        return
+
+    assert shown(decoded(AS_HUDI_WRITES, [*many, bytes(body), *many])) == [sound] * FEW + expected + [sound] * FEW
 
 
 def test_a_file_without_records_need_not_tell_its_schema():

@@ -5,7 +5,6 @@ import pytest
 from tablespec.formats.hudi.key_generator import (
     FieldKind,
     KeyGenerator,
-    Known,
     PartitionField,
     key_generator_of,
     partition_values,
@@ -63,22 +62,20 @@ def test_the_key_generator_is_known_by_class_or_type(name, fields, expected):
 
 
 def test_a_plain_path_holds_the_values_in_order():
-    assert partition_values(generator("part", "sub"), SCHEMA, ["q/2"]) == [(Known("q"), Known(2))]
+    assert partition_values(generator("part", "sub"), SCHEMA, ["q/2"]) == [["q"], [2]]
 
 
 def test_a_hive_style_path_names_them():
-    assert partition_values(generator("part", "sub", hive_style=True), SCHEMA, ["part=q/sub=2"]) == [
-        (Known("q"), Known(2))
-    ]
+    assert partition_values(generator("part", "sub", hive_style=True), SCHEMA, ["part=q/sub=2"]) == [["q"], [2]]
 
 
 def test_a_path_whose_style_is_not_as_announced_tells_nothing():
-    assert partition_values(generator("part", hive_style=True), SCHEMA, ["q"]) == [(None,)]
-    assert partition_values(generator("part"), SCHEMA, ["part=q"]) == [(None,)]
+    assert partition_values(generator("part", hive_style=True), SCHEMA, ["q"]) == [None]
+    assert partition_values(generator("part"), SCHEMA, ["part=q"]) == [None]
 
 
 def test_an_equals_sign_in_a_plain_path_belongs_to_the_value():
-    assert partition_values(generator("part"), SCHEMA, ["q=1&r"]) == [(Known("q=1&r"),)]
+    assert partition_values(generator("part"), SCHEMA, ["q=1&r"]) == [["q=1&r"]]
 
 
 @pytest.mark.parametrize(
@@ -92,40 +89,48 @@ def test_an_equals_sign_in_a_plain_path_belongs_to_the_value():
     ],
 )
 def test_an_encoded_path_is_decoded(segment, value):
-    assert partition_values(generator("part", url_encoded=True), SCHEMA, [segment]) == [(Known(value),)]
+    assert partition_values(generator("part", url_encoded=True), SCHEMA, [segment]) == [[value]]
 
 
 def test_a_percent_sign_stays_where_paths_are_not_encoded():
-    assert partition_values(generator("part"), SCHEMA, ["per%25cent"]) == [(Known("per%25cent"),)]
+    assert partition_values(generator("part"), SCHEMA, ["per%25cent"]) == [["per%25cent"]]
 
 
 def test_the_default_partition_holds_nulls():
-    assert partition_values(generator("sub"), SCHEMA, ["__HIVE_DEFAULT_PARTITION__"]) == [(Known(None),)]
+    assert partition_values(generator("sub"), SCHEMA, ["__HIVE_DEFAULT_PARTITION__"]) == [[None]]
 
 
 def test_levels_that_do_not_fit_the_fields_tell_nothing():
-    assert partition_values(generator("part"), SCHEMA, ["2024/01/15"]) == [(None,)]
-    assert partition_values(generator("part", "sub"), SCHEMA, ["a/b/2"]) == [(None, None)]
+    assert partition_values(generator("part"), SCHEMA, ["2024/01/15"]) == [None]
+    assert partition_values(generator("part", "sub"), SCHEMA, ["a/b/2"]) == [None, None]
+
+
+def test_a_field_is_told_by_all_paths_or_by_none():
+    paths = ["q/2", "r/x", "__HIVE_DEFAULT_PARTITION__/3"]
+
+    assert partition_values(generator("part", "sub"), SCHEMA, paths) == [["q", "r", None], None]
+    assert partition_values(generator("part", "sub"), SCHEMA, [*paths, "s"]) == [None, None]
+    assert partition_values(generator("part", "sub"), SCHEMA, []) == [[], []]
 
 
 def test_a_formatted_time_does_not_tell_the_time():
-    assert partition_values(generator("at", kind=FieldKind.TIMESTAMP), SCHEMA, ["20240115"]) == [(None,)]
+    assert partition_values(generator("at", kind=FieldKind.TIMESTAMP), SCHEMA, ["20240115"]) == [None]
 
 
 def test_a_column_inside_a_struct_is_told_by_files_alone():
-    assert partition_values(generator("person.name"), SCHEMA, ["ann"]) == [(None,)]
+    assert partition_values(generator("person.name"), SCHEMA, ["ann"]) == [None]
 
 
 @pytest.mark.parametrize(
     ("data_type", "segment", "expected"),
     [
-        (LONG, "-5", Known(-5)),
-        (BYTE, "127", Known(127)),
+        (LONG, "-5", [-5]),
+        (BYTE, "127", [127]),
         (BYTE, "128", None),
         (LONG, "1.0", None),
-        (BOOLEAN, "true", Known(True)),
+        (BOOLEAN, "true", [True]),
         (BOOLEAN, "TRUE", None),
-        (DATE, "2024-02-29", Known(date(2024, 2, 29))),
+        (DATE, "2024-02-29", [date(2024, 2, 29)]),
         (DATE, "19782", None),
         (DATE, "2024-02-30", None),
         (DOUBLE, "1.5", None),
@@ -135,7 +140,7 @@ def test_a_column_inside_a_struct_is_told_by_files_alone():
 def test_a_value_is_told_only_where_its_text_leaves_no_doubt(data_type, segment, expected):
     schema = Schema((Field(name="c", type=data_type),))
 
-    assert partition_values(generator("c"), schema, [segment]) == [(expected,)]
+    assert partition_values(generator("c"), schema, [segment]) == [expected]
 
 
 def test_partition_columns_are_nullable():
