@@ -28,14 +28,14 @@ def dictionary_columns(rows: pa.Table) -> list[str]:
 def stepping_columns(rows: pa.Table, dictionaries: Collection[str]) -> dict[str, str]:
     """The encoding of steps for columns of whole numbers, dates and times, without dictionaries, that move by small ones in a sample.
 
-    Where steps take at most half of the bits that the numbers take, files are smaller for it, and every engine reads them faster.
+    They do where steps take at most half of the bits that the numbers take: files are smaller for it, and there is less to take apart.
     """
     if rows.num_rows <= _FEW_ROWS:
         return {}
-    whole = [field.name for field in rows.schema if _is_whole(field.type) and field.name not in dictionaries]
-    sample = _sample(rows.select(whole))
     # A name with dots in it is also that of a leaf of another column.
-    return {name: _STEPS for name in whole if "." not in name and _steps_are_small(sample.column(name))}
+    names = [field.name for field in rows.schema if _is_whole(field.type) and "." not in field.name]
+    sample = _sample(rows.select([name for name in names if name not in dictionaries]))
+    return {name: _STEPS for name in sample.column_names if _steps_are_small(sample.column(name))}
 
 
 def leaf_paths(field: pa.Field, prefix: str = "") -> list[str]:

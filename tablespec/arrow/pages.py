@@ -18,20 +18,6 @@ import pyarrow.parquet as pq
 from tablespec.arrow.thrift import BINARY, I32, I64, LIST, STRUCT, Reader, Struct, encoded
 
 ReadRange = Callable[[int, int], bytes]
-
-
-@attrs.frozen
-class Source:
-    """A file by its size and what gives bytes of it; `state` differs from those of all other files, and of what it was before.
-
-    Without a state nothing is known of it when it is read again.
-    """
-
-    size: int
-    read: ReadRange = attrs.field(eq=False)
-    state: Hashable | None = None
-
-
 # A footer that is larger takes longer to take apart than it saves.
 _LARGEST_FOOTER = 1 << 19
 # Those that are not larger are kept; taken apart they have some twenty times as many bytes.
@@ -51,6 +37,18 @@ _VALUES, _COMPRESSED, _DATA_AT, _DICTIONARY_AT = 5, 7, 9, 11
 _KEPT_META = (1, 2, 3, 4, 6)
 # Type, encodings, path and compression.
 _KEPT_ALIKE = (1, 2, 3, 4)
+
+
+@attrs.frozen
+class Source:
+    """A file by its size and what gives bytes of it; `state` differs from those of all other files, and of what it was before.
+
+    Without a state nothing is known of it when it is read again.
+    """
+
+    size: int
+    read: ReadRange = attrs.field(eq=False)
+    state: Hashable | None = None
 
 
 @attrs.frozen(eq=False)

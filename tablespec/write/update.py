@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 import pyarrow as pa
@@ -15,7 +15,6 @@ from tablespec.expr.value import Value
 from tablespec.formats.base import TableFormat
 from tablespec.model.schema import Schema
 from tablespec.read.file_index import Filters, bound_filters
-from tablespec.read.slice_reader import FileSliceReader
 from tablespec.read.task import TaskSlice, shares
 from tablespec.write.append import writable
 from tablespec.write.change_target import ChangeTarget, RowOp, row_ids
@@ -24,8 +23,6 @@ from tablespec.write.execution import Execution, Strategy
 from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, page
 from tablespec.write.row_change import ChangeHandle, ChangeResult, begin, finish, run_all
 
-# Every batch takes so many steps that rows by the thousand cost little more.
-ROWS_TOGETHER = 8192
 Assignments = Mapping[str, Value | str | Scalar]
 
 
@@ -91,27 +88,14 @@ def change_rows(task: UpdateTask) -> Sequence[Fragment]:
     sink = MergeSink(task.target, paradigm=RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS)
     rows = task.target.placed(task.target.schema.names).push_down_filters(task.predicate)
     try:
-        for batch, ids in _together(rows, task.slices):
-            sink.store_merged_rows(page(_new_values(batch, task.assignments), RowOp.UPDATE, ids), batch)
+        for piece in task.slices:
+            for batch in rows.open(piece.slice, piece.known):
+                ids = row_ids(batch, piece.slice.group.id)
+                sink.store_merged_rows(page(_new_values(batch, task.assignments), RowOp.UPDATE, ids), batch)
         return sink.finish()
     except BaseException:
         sink.abort()
         raise
-
-
-def _together(reader: FileSliceReader, slices: Sequence[TaskSlice]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """The rows of slices with their row ids; where each has few, those of several come as one batch."""
-    batches: list[pa.RecordBatch] = []
-    ids: list[pa.Array] = []
-    for piece in slices:
-        for batch in reader.open(piece.slice, piece.known):
-            batches.append(batch)
-            ids.append(row_ids(batch, piece.slice.group.id))
-            if sum(map(len, ids)) >= ROWS_TOGETHER:
-                yield pa.concat_batches(batches), pa.concat_arrays(ids)
-                batches, ids = [], []
-    if batches:
-        yield pa.concat_batches(batches), pa.concat_arrays(ids)
 
 
 def _new_values(batch: pa.RecordBatch, assignments: tuple[tuple[str, Value], ...]) -> pa.RecordBatch:

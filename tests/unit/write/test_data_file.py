@@ -456,6 +456,10 @@ def test_where_old_clients_read_a_table_nothing_is_stored_as_steps(tmp_path):
 
     assert encodings_of(tmp_path)["id"] == encodings_of(tmp_path)["time"] == set()
     assert_same_rows(table.scan(), numbers())
+    recent = tablespec.create_table(str(tmp_path / "recent"), NUMBERS)
+    recent.append(numbers())
+    (plain,), (steps,) = (actions_of(folder, 1, "add") for folder in (tmp_path, tmp_path / "recent"))
+    assert 4 * steps["size"] < plain["size"]
 
 
 def test_tables_from_before_table_features_stay_as_they_are(tmp_path):
