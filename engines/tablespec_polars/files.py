@@ -44,6 +44,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 # Polars offers this to its own reader of Delta tables and promises nobody that it stays.
 _KNOWS_DELETIONS = "_deletion_files" in inspect.signature(pl.scan_parquet).parameters
+# A frame of at most so many rows keeps what it knows of them from one query to the next, a bit a row.
+_MOST_ROWS = 1 << 29
 
 
 def one_read(asked: Scan) -> pl.LazyFrame | None:
@@ -90,10 +92,16 @@ def _tells_partition(path: str, values: Mapping[str, object]) -> bool:
 
 @attrs.frozen(eq=False)
 class _Deletions:
-    """The deleted rows of files, told when Polars is about to read them."""
+    """The deleted rows of files, told when Polars is about to read them, and kept for the next query of the frame."""
 
     asked: Scan
     files: Mapping[str, FileSlice]
+    _known: dict[str, pa.BooleanArray] = attrs.field(factory=dict, init=False)
+    _keeps: bool = attrs.field(init=False)
+
+    @_keeps.default
+    def _are_few(self) -> bool:
+        return sum(map(_rows, self.files.values())) <= _MOST_ROWS
 
     @property
     def any(self) -> bool:
@@ -109,13 +117,26 @@ class _Deletions:
 
     def kept(self, requested: pl.DataFrame) -> pl.DataFrame:
         """For every row of the requested files whether it is kept."""
-        slices = [self.files[path] for path in requested["path"]]
-        rows = [0 if slice_.base is None else slice_.base.rows or 0 for slice_ in slices]
-        kept = [self.asked.reader.kept(slice_) for slice_ in slices]
-        flags = [pa.repeat(True, count) if one is None else one for one, count in zip(kept, rows)]
-        ends = pa.array([0, *accumulate(rows)], pa.int64())
+        flags = [self._flags(path) for path in requested["path"]]
+        ends = pa.array([0, *accumulate(map(len, flags))], pa.int64())
         vectors = pa.LargeListArray.from_arrays(ends, pa.concat_arrays(flags))
         return pl.DataFrame({"selection_vector": pl.Series(vectors)})
+
+    def _flags(self, path: str) -> pa.BooleanArray:
+        """For every row of a file whether it is kept."""
+        known = self._known.get(path)
+        if known is not None:
+            return known
+        slice_ = self.files[path]
+        kept = self.asked.reader.kept(slice_)
+        flags = pa.repeat(True, _rows(slice_)) if kept is None else kept
+        if self._keeps:
+            self._known[path] = flags
+        return flags
+
+
+def _rows(slice_: FileSlice) -> int:
+    return 0 if slice_.base is None else slice_.base.rows or 0
 
 
 def file_rows(

@@ -134,6 +134,20 @@ def test_hidden_columns_are_read_when_named(table):
     assert_same_rows(found.filter(pl.col("_row_id") >= 1).collect(), [(1,), (2,)])
 
 
+def test_a_frame_looks_only_once_which_rows_are_deleted(tmp_path):
+    table = tablespec.create_table(str(tmp_path / "numbers"), pa.schema({"n": pa.int64()}))
+    table.append(pa.table({"n": range(9)}))
+    table.delete("n > 1")
+    frame = tablespec_polars.scan(table)
+    before = frame.collect()
+    for file in (tmp_path / "numbers" / "dv").iterdir():
+        file.unlink()
+
+    assert_same_rows(before, [(0,), (1,)])
+    assert_same_rows(frame.collect(), [(0,), (1,)])
+    assert frame.select(pl.len()).collect().item() == 2
+
+
 @pytest.mark.parametrize("rows", [9, 64, 65])
 def test_deleted_rows_are_left_out_wherever_they_lie_in_their_file(tmp_path, rows):
     table = tablespec.create_table(str(tmp_path / "numbers"), pa.schema({"n": pa.int64()}))
