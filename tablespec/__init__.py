@@ -73,12 +73,13 @@ from tablespec.write.clauses import (
     when_not_matched_insert,
 )
 from tablespec.write.execution import Changing, Strategy
-from tablespec.write.merge_plan import Clause
+from tablespec.write.merge_plan import Clause, KeyValues
 from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm
+from tablespec.write.merge_spread import SpreadMerge, SpreadSource, TableRows
 from tablespec.write.page_source import UpdatablePageSource
 from tablespec.write.replace_where import ReplaceOptions
 from tablespec.write.row_change import ChangeHandle, ChangeResult
-from tablespec.write.rows import RowWriter
+from tablespec.write.rows import KeyedRows, RowWriter
 from tablespec.write.update import Assignments
 
 __all__ = [
@@ -120,6 +121,8 @@ __all__ = [
     "InstantNotFoundError",
     "IsNull",
     "JudgedSlice",
+    "KeyValues",
+    "KeyedRows",
     "Literal",
     "MapType",
     "Match",
@@ -151,6 +154,8 @@ __all__ = [
     "Schema",
     "SchemaMismatchError",
     "Snapshot",
+    "SpreadMerge",
+    "SpreadSource",
     "Storage",
     "Strategy",
     "StructType",
@@ -159,6 +164,7 @@ __all__ = [
     "TableExistsError",
     "TableIndex",
     "TableNotFoundError",
+    "TableRows",
     "TableSpecError",
     "TableSpecWarning",
     "Tables",

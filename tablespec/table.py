@@ -58,6 +58,7 @@ from tablespec.write.delete import begin_delete, delete
 from tablespec.write.execution import Executing, Execution, Running, Strategy
 from tablespec.write.merge import begin_merge, merge
 from tablespec.write.merge_plan import Clause
+from tablespec.write.merge_spread import SpreadSource
 from tablespec.write.replace_where import (
     Replacement,
     ReplaceOptions,
@@ -69,7 +70,7 @@ from tablespec.write.replace_where import (
     replacements,
 )
 from tablespec.write.row_change import ChangeHandle, ChangeResult
-from tablespec.write.rows import NewRows, RowWriter
+from tablespec.write.rows import KeyedRows, NewRows, RowWriter
 from tablespec.write.runner import Runner, Threads
 from tablespec.write.update import Assignments, begin_update, update
 from tablespec.write.upsert import upsert
@@ -246,12 +247,14 @@ class Table:
         return update(allowed, values, predicate, allow_full_table=allow_full_table, execution=Execution(**how))
 
     def merge(
-        self, source: ArrowStream, on: Predicate | str, *clauses: Clause, **how: Unpack[Executing]
+        self, source: ArrowStream | SpreadSource, on: Predicate | str, *clauses: Clause, **how: Unpack[Executing]
     ) -> ChangeResult:
         """Merge a source: matched rows change or go, others come; `t` names the table and `s` the source."""
         return merge(self._allowed(*merging(clauses)), source, on, clauses, execution=Execution(**how))
 
-    def upsert(self, data: ArrowStream, *, order_by: str | None = None, **how: Unpack[Executing]) -> ChangeResult:
+    def upsert(
+        self, data: ArrowStream | SpreadSource, *, order_by: str | None = None, **how: Unpack[Executing]
+    ) -> ChangeResult:
         """Insert rows, or replace those with the same record key."""
         return upsert(self._allowed(*UPSERTING), data, order_by=order_by, execution=Execution(**how))
 
@@ -284,11 +287,13 @@ class Table:
         """Replace the rows under the predicate of a planned writer by the files that it wrote."""
         return commit_replace(self._allowed(*REPLACING), writer, files, options)
 
-    def replace_using(self, columns: Sequence[str], data: ArrowStream, **how: Unpack[Executing]) -> ChangeResult:
+    def replace_using(
+        self, columns: Sequence[str], data: ArrowStream | KeyedRows, **how: Unpack[Executing]
+    ) -> ChangeResult:
         """Replace the rows that have the same values in some columns as a row of the data."""
         return replace_using(self._allowed(*REPLACING), columns, data, Execution(**how))
 
-    def overwrite_partitions(self, data: ArrowStream, **how: Unpack[Executing]) -> ChangeResult:
+    def overwrite_partitions(self, data: ArrowStream | KeyedRows, **how: Unpack[Executing]) -> ChangeResult:
         """Replace every partition that the data has rows for."""
         return overwrite_partitions(self._allowed(*REPLACING), data, Execution(**how))
 

@@ -25,9 +25,10 @@ from tablespec import (
     changed_table,
 )
 from tablespec_spark.jvm import session_id, sql_with_tables
+from tablespec_spark.merge import source_of
+from tablespec_spark.rows import FrameRows
 from tablespec_spark.runner import Executors, check_reachable
 from tablespec_spark.scan import scan
-from tablespec_spark.write import FrameRows
 
 # By the id of the session: Python may have several objects for one session.
 _ATTACHED: dict[str, Catalogs] = {}
@@ -107,8 +108,8 @@ class _ChangedTable:
         return self.table.update(values, predicate, runner=Executors(self.spark))
 
     def merge(self, source: ArrowStream, on: Predicate | str, *clauses: Clause) -> ChangeResult:
-        held = source.toArrow() if isinstance(source, DataFrame) else source
-        return self.table.merge(held, on, *clauses, runner=Executors(self.spark))
+        rows = source_of(self.table, source) if isinstance(source, DataFrame) else source
+        return self.table.merge(rows, on, *clauses, runner=Executors(self.spark))
 
     def replace_where(
         self, predicate: Predicate | str, data: ArrowStream | None = None, *, data_columns: bool = False

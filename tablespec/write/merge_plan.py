@@ -130,13 +130,37 @@ def combined(table: Schema, source: Schema) -> Schema:
     )
 
 
-def pruning(merge: MergePlan, source: pa.Table, table: Schema) -> Predicate:
-    """What rows of the table must satisfy to matter, in the table's own columns."""
+@attrs.frozen(eq=False)
+class KeyValues:
+    """What is known of the values of a key that are not null: all of them, the least and the greatest, or nothing.
+
+    Where NaN is among the values, it is the greatest.
+    """
+
+    values: pa.Array | None
+    complete: bool
+
+    @classmethod
+    def of(cls, keys: pa.ChunkedArray) -> KeyValues:
+        """All values, or the ends of many."""
+        distinct = pc.unique(keys.combine_chunks().drop_null())
+        if len(distinct) <= LISTED_KEYS:
+            return cls(distinct, complete=True)
+        try:
+            ends = pc.min_max(distinct).as_py()
+        except pa.ArrowNotImplementedError:
+            return cls(None, complete=False)
+        # The ends leave NaN out, which is above every number.
+        has_nan = pa.types.is_floating(distinct.type) and pc.any(pc.is_nan(distinct)).as_py()
+        return cls(pa.array([ends["min"], float("nan") if has_nan else ends["max"]], distinct.type), complete=False)
+
+
+def pruning(merge: MergePlan, known: Sequence[KeyValues], table: Schema) -> Predicate:
+    """What rows of the table must satisfy to matter, in the table's own columns, by the keys of the source."""
     if merge.reads_all:
         return TRUE
     parts = [unqualified(merge.target_filter)]
-    for target_column, source_column in merge.keys:
-        parts.append(_key_filter(target_column, source.column(source_column)))
+    parts += [_key_filter(column, values) for (column, _), values in zip(merge.keys, known)]
     return bind(all_of(tuple(parts)), table)
 
 
@@ -197,22 +221,17 @@ def _key_pair(part: Predicate) -> tuple[str, str] | None:
     return None
 
 
-def _key_filter(column: str, keys: pa.ChunkedArray) -> Predicate:
-    distinct = pc.unique(keys.combine_chunks().drop_null())
-    named = Column((column,))
-    if len(distinct) == 0:
-        return Literal(False)
-    if len(distinct) <= LISTED_KEYS:
-        return In(named, tuple(Literal(value) for value in distinct.to_pylist()))
-    try:
-        ends = pc.min_max(distinct).as_py()
-    except pa.ArrowNotImplementedError:
+def _key_filter(column: str, known: KeyValues) -> Predicate:
+    named, values = Column((column,)), known.values
+    if values is None:
         return TRUE
-    least = Compare(Op.GE, named, Literal(ends["min"]))
-    if pa.types.is_floating(distinct.type) and pc.any(pc.is_nan(distinct)).as_py():
-        # NaN is above every number, and the ends leave it out.
-        return least
-    return And((least, Compare(Op.LE, named, Literal(ends["max"]))))
+    if not len(values):
+        return Literal(False)
+    if known.complete:
+        return In(named, tuple(Literal(value) for value in values.to_pylist()))
+    low, high = values.to_pylist()
+    least = Compare(Op.GE, named, Literal(low))
+    return least if high != high else And((least, Compare(Op.LE, named, Literal(high))))
 
 
 def _bound(clause: Clause, table: Schema, source: Schema, both: Schema) -> BoundClause:

@@ -30,7 +30,7 @@ from tablespec.write.execution import Execution, Strategy
 from tablespec.write.fit import fit
 from tablespec.write.merge_sink import joined
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, dropped_rows, finish, run_all
-from tablespec.write.rows import NewRows, RowWriter, WrittenRows, new_rows
+from tablespec.write.rows import KeyedRows, NewRows, RowWriter, WrittenRows, new_rows
 
 Replacement = tuple[Predicate | str | None, NewRows]
 
@@ -128,56 +128,57 @@ def commit_replace(
 
 
 def replace_using(
-    format_: TableFormat, columns: Sequence[str], data: ArrowStream, execution: Execution = Execution()
+    format_: TableFormat, columns: Sequence[str], data: ArrowStream | KeyedRows, execution: Execution = Execution()
 ) -> ChangeResult:
     """Replace the rows that have the same values in `columns` as some row of the data.
 
     Null equals nothing, so that a row of the data with a null there is refused. Data without rows changes nothing.
     """
-    table = record_batches(data).read_all()
-    names = _named(format_.latest().schema, columns, table)
-    rows = table.select(list(names)).rename_columns(list(names.values())).group_by(list(names.values())).aggregate([])
-    rows = rows.to_pylist()
+    given = data if isinstance(data, KeyedRows) else record_batches(data).read_all()
+    rows = _distinct(given, format_.latest().schema, columns)
     if not rows:
         return ChangeResult(instant=None)
     for row in rows:
         if None in row.values():
-            wanted = ", ".join(names.values())
+            wanted = ", ".join(row)
             raise ReplaceWhereMismatchError(format_.storage.url, f"equality of {wanted}", str(row))
-    return _replace_keys(format_, rows, table, Op.EQ, execution)
+    return _replace_keys(format_, rows, given, Op.EQ, execution)
 
 
-def overwrite_partitions(format_: TableFormat, data: ArrowStream, execution: Execution = Execution()) -> ChangeResult:
+def overwrite_partitions(
+    format_: TableFormat, data: ArrowStream | KeyedRows, execution: Execution = Execution()
+) -> ChangeResult:
     """Replace every partition that the data has rows for; null and empty partitions count like others."""
-    table = record_batches(data).read_all()
-    partitions = list(format_.latest().partition_columns)
-    if not partitions:
+    state = format_.latest()
+    if not state.partition_columns:
         raise NonPartitionedTableError(format_.storage.url)
-    names = _named(format_.latest().schema, partitions, table)
-    rows = table.select(list(names)).rename_columns(partitions).group_by(partitions).aggregate([]).to_pylist()
-    if not rows:
-        return ChangeResult(instant=None)
-    return _replace_keys(format_, rows, table, Op.NULL_SAFE_EQ, execution)
+    given = data if isinstance(data, KeyedRows) else record_batches(data).read_all()
+    rows = _distinct(given, state.schema, state.partition_columns)
+    return _replace_keys(format_, rows, given, Op.NULL_SAFE_EQ, execution) if rows else ChangeResult(instant=None)
 
 
-def _named(schema: Schema, columns: Sequence[str], data: pa.Table) -> dict[str, str]:
-    """The columns of the table by the names that the data has for them, which may differ in case."""
-    given = schema_of(data.schema)
-    return {given.field(name).name: schema.field(name).name for name in columns}
+def _distinct(data: pa.Table | KeyedRows, schema: Schema, columns: Sequence[str]) -> list[dict[str, Scalar]]:
+    """The values that columns of the table, which the data may spell otherwise, have together in the data."""
+    given = schema_of(data.schema if isinstance(data, pa.Table) else data.arrow_schema)
+    names = [given.field(name).name for name in columns]
+    found = data.select(names) if isinstance(data, pa.Table) else data.distinct(names)
+    spelled = [schema.field(name).name for name in columns]
+    rows: list[dict[str, Scalar]] = found.rename_columns(spelled).group_by(spelled).aggregate([]).to_pylist()
+    return rows
 
 
 def _replace_keys(
-    format_: TableFormat, rows: Sequence[dict[str, Scalar]], table: pa.Table, op: Op, execution: Execution
+    format_: TableFormat, rows: Sequence[dict[str, Scalar]], data: NewRows, op: Op, execution: Execution
 ) -> ChangeResult:
     if len(rows[0]) == 1 and op is Op.EQ:
         (name,) = rows[0]
         listed = In(Column((name,)), tuple(Literal(row[name]) for row in rows))
-        return replace_where(format_, [(listed, table)], ReplaceOptions(data_columns=True), execution)
+        return replace_where(format_, [(listed, data)], ReplaceOptions(data_columns=True), execution)
     keys = tuple(
         all_of(tuple(Compare(op, Column((name,)), Literal(value)) for name, value in row.items())) for row in rows
     )
     predicate = keys[0] if len(keys) == 1 else Or(keys)
-    return replace_where(format_, [(predicate, table)], ReplaceOptions(data_columns=True), execution)
+    return replace_where(format_, [(predicate, data)], ReplaceOptions(data_columns=True), execution)
 
 
 def _checked(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 import attrs
@@ -58,6 +58,15 @@ class SpreadRows(Protocol):
     @property
     def arrow_schema(self) -> pa.Schema: ...
     def write(self, writer: RowWriter) -> tuple[NewFile, ...]: ...
+
+
+@runtime_checkable
+class KeyedRows(SpreadRows, Protocol):
+    """Rows that an engine holds in many places and can look through before it writes them; they stay the same meanwhile."""
+
+    def distinct(self, columns: Sequence[str]) -> pa.Table:
+        """The different values that some columns have together."""
+        ...
 
 
 @attrs.frozen(eq=False)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tablespec.arrow.evaluate import one_zero
 from tablespec.arrow.schema import schema_of
 from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import NoRecordKeyError
@@ -13,8 +12,10 @@ from tablespec.expr.nodes import Column, Compare, IsNull, Op, Or, Predicate, all
 from tablespec.formats.base import TableFormat
 from tablespec.model.schema import Schema
 from tablespec.write.execution import Execution
-from tablespec.write.merge import merge
+from tablespec.write.merge import merge, merge_spread
 from tablespec.write.merge_plan import SOURCE, TARGET, Clause, Kind
+from tablespec.write.merge_spread import SpreadSource
+from tablespec.write.newest import Newest
 from tablespec.write.row_change import ChangeResult
 
 ORDERING = "tablespec.orderingColumn"
@@ -22,7 +23,7 @@ ORDERING = "tablespec.orderingColumn"
 
 def upsert(
     format_: TableFormat,
-    data: ArrowStream,
+    data: ArrowStream | SpreadSource,
     *,
     order_by: str | None = None,
     execution: Execution = Execution(),
@@ -37,17 +38,21 @@ def upsert(
     if not state.record_key:
         raise NoRecordKeyError(format_.storage.url, "upsert")
     ordering = order_by or state.properties.get(ORDERING)
-    given = record_batches(data).read_all()
-    named = schema_of(given.schema)
-    given = given.rename_columns([_spelled(name, state.schema) for name in given.column_names])
+    spread = data if isinstance(data, SpreadSource) else None
+    rows = pa.table({}) if isinstance(data, SpreadSource) else record_batches(data).read_all()
+    named = schema_of(rows.schema if spread is None else spread.arrow_schema)
     for name in (*state.record_key, *(() if ordering is None else (ordering,))):
         named.field(name)
         state.schema.field(name)
     ordering = None if ordering is None else state.schema.field(ordering).name
-    rows = _newest(given, state.record_key, ordering)
+    newest = Newest(state.record_key, ordering)
     on = all_of(tuple(Compare(Op.EQ, Column((TARGET, key)), Column((SOURCE, key))) for key in state.record_key))
     clauses = [Clause(Kind.MATCHED_UPDATE, _newer(ordering)), Clause(Kind.NOT_MATCHED_INSERT)]
-    return merge(format_, rows, on, clauses, execution=execution)
+    spelled = [_spelled(name, state.schema) for name in named.names]
+    if spread is None:
+        return merge(format_, newest.of(rows.rename_columns(spelled)), on, clauses, execution=execution)
+    columns = Schema(tuple(attrs.evolve(field, name=name) for field, name in zip(named, spelled)))
+    return merge_spread(format_, spread, columns, on, clauses, newest=newest, execution=execution)
 
 
 def _spelled(name: str, schema: Schema) -> str:
@@ -60,18 +65,3 @@ def _newer(ordering: str | None) -> Predicate | None:
         return None
     old, new = Column((TARGET, ordering)), Column((SOURCE, ordering))
     return Or((Compare(Op.GE, new, old), IsNull(old)))
-
-
-def _newest(rows: pa.Table, key: tuple[str, ...], ordering: str | None) -> pa.Table:
-    """The row of each key that counts."""
-    numbered = rows.append_column("_number", pa.arange(0, rows.num_rows))
-    for name in key:
-        index = numbered.schema.get_field_index(name)
-        numbered = numbered.set_column(index, name, one_zero(numbered.column(name)))
-    if ordering is not None:
-        # Null orders below every value, and false below true.
-        numbered = numbered.append_column("_given", pc.is_valid(numbered.column(ordering)))
-        by = [("_given", "ascending"), (ordering, "ascending"), ("_number", "ascending")]
-        numbered = numbered.take(pc.sort_indices(numbered, sort_keys=by))
-    last = numbered.select([*key, "_number"]).group_by(list(key), use_threads=False).aggregate([("_number", "last")])
-    return rows.take(last.column("_number_last").combine_chunks().sort())

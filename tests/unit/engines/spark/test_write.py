@@ -91,7 +91,7 @@ def test_rows_of_an_attempt_that_does_not_count_are_not_committed(spark, table):
     frame = spark.range(100, 104, numPartitions=2).selectExpr("id", "'ny' city", "double(id) fare")
     writer = _Recorded()
 
-    table.append(writer.twice(tablespec_spark.write.FrameRows(frame)))
+    table.append(writer.twice(tablespec_spark.rows.FrameRows(frame)))
 
     assert len(writer.files) == 4
     assert_same_rows(table.scan("city = 'ny'"), [(number, "ny", float(number)) for number in range(100, 104)])

@@ -1,0 +1,156 @@
+"""Merging DataFrames of any size: Spark sends rows with equal keys to one executor, and the core decides there what happens to them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+from tablespec import Fragment, KeyValues, SpreadMerge, Table, TableRows, TableSpecError
+from tablespec_spark.errors import SparkFailureError, first_sentence, require_running, retold
+from tablespec_spark.expressions import column_of
+from tablespec_spark.jvm import map_in_arrow
+from tablespec_spark.rows import FrameRows
+from tablespec_spark.runner import check_reachable, task_rows
+from tablespec_spark.schema import spark_schema
+
+_ROWS, _ORDER, _BUCKET = "rows", "number", "_bucket"
+_SIDE, _NUMBER = "_side", "_order"
+_PLACE, _PAGE, _ERROR, _OUTCOME = "place", "page", "error", "outcome"
+_PAGES = StructType(
+    [StructField(_PLACE, IntegerType()), StructField(_PAGE, BinaryType()), StructField(_ERROR, BinaryType())]
+)
+# For each task that stores changes so many places, of which it may get none or several.
+_PLACES_A_TASK = 4
+# A source with at most so many rows is sent to every executor.
+MOST_SENT = 200_000
+
+
+def source_of(table: Table, data: DataFrame) -> pa.Table | FrameSource:
+    """The rows of a source: a few are sent to every executor, as Spark does for joins, and many to the executors of their keys."""
+    check_reachable(table.url)
+    require_running(data.sparkSession)
+    few = data.limit(MOST_SENT + 1).toArrow()
+    return few if few.num_rows <= MOST_SENT else FrameSource(data.localCheckpoint())
+
+
+@attrs.frozen(eq=False)
+class FrameSource:
+    """The rows of a DataFrame as the source of a merge; they must stay the same from one query to the next."""
+
+    frame: DataFrame
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns of the DataFrame."""
+        return FrameRows(self.frame).arrow_schema
+
+    def key_values(self, columns: Sequence[str]) -> list[KeyValues]:
+        """The least and the greatest value of some columns."""
+        named = [column_of((name,)) for name in columns]
+        found = self.frame.agg(*(end for column in named for end in (F.min(column), F.max(column)))).toArrow()
+        pairs = zip(found.columns[::2], found.columns[1::2])
+        return [
+            KeyValues(pa.concat_arrays([*low.chunks, *high.chunks]).drop_null(), complete=False) for low, high in pairs
+        ]
+
+    def read_all(self) -> pa.Table:
+        """The rows, gathered on the driver."""
+        return self.frame.toArrow()
+
+    def merge(self, work: SpreadMerge, table_rows: Sequence[TableRows]) -> tuple[Fragment, ...]:
+        """What executors have stored; when one fails, what the others wrote is removed."""
+        spark = self.frame.sparkSession
+        places = _PLACES_A_TASK * max(1, len(table_rows))
+        both = self._source_rows(work).unionAll(task_rows(spark, table_rows, work.exchanged, work.target.storage.url))
+        pages = map_in_arrow(_by_key(both, work.keys), _Pages(work, places), _PAGES)
+        stored = map_in_arrow(pages.repartition(_PLACE), _Store(work), StructType().add(_OUTCOME, BinaryType()))
+        try:
+            told = stored.collect()
+        except (PySparkException, Py4JJavaError) as error:
+            raise retold(str(error)) or SparkFailureError(first_sentence(error)) from error
+        outcomes = [pickle.loads(row[_OUTCOME]) for row in told]
+        fragments = tuple(one for outcome in outcomes if isinstance(outcome, tuple) for one in outcome)
+        for outcome in outcomes:
+            if isinstance(outcome, TableSpecError):
+                work.discard(fragments)
+                raise outcome
+        return fragments
+
+    def _source_rows(self, work: SpreadMerge) -> DataFrame:
+        # The columns of a source may have any names.
+        rows = self.frame.select(F.struct("*").alias(_ROWS), F.monotonically_increasing_id().alias(_ORDER))
+        return map_in_arrow(rows, _SourceRows(work), spark_schema(work.exchanged))
+
+
+def _by_key(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows with equal keys in one place, those of the source first; rows without a key, which have no partner, anywhere."""
+    lacking = F.lit(False)
+    for key in keys:
+        lacking = lacking | F.col(key).isNull()
+    anywhere = F.xxhash64(F.monotonically_increasing_id())
+    bucket = F.when(lacking, anywhere).otherwise(F.xxhash64(*(F.col(key) for key in keys)))
+    return rows.withColumn(_BUCKET, bucket).repartition(_BUCKET).drop(_BUCKET).sortWithinPartitions(_SIDE, _NUMBER)
+
+
+@attrs.frozen
+class _SourceRows:
+    """Rows of the source in the columns that both sides have on their way."""
+
+    work: SpreadMerge
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = pa.RecordBatch.from_struct_array(batch.column(_ROWS))
+            yield self.work.source_rows(rows, batch.column(_ORDER))
+
+
+@attrs.frozen
+class _Pages:
+    """What happens to the rows that came together, or what went wrong, as a value that Spark does not try again."""
+
+    work: SpreadMerge
+    places: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            for place, page in self.work.pages(batches, self.places):
+                yield _row(place, page, None)
+        except TableSpecError as error:
+            yield _row(0, None, pickle.dumps(error))
+
+
+def _row(place: int, page: bytes | None, error: bytes | None) -> pa.RecordBatch:
+    columns = [pa.array([place], pa.int32()), pa.array([page], pa.binary()), pa.array([error], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, names=[_PLACE, _PAGE, _ERROR])
+
+
+@attrs.frozen
+class _Store:
+    """Stores pages and tells what was done, or what went wrong, as a value."""
+
+    work: SpreadMerge
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        outcome: tuple[Fragment, ...] | TableSpecError
+        try:
+            outcome = self.work.store(_pages(batches))
+        except TableSpecError as error:
+            outcome = error
+        yield pa.RecordBatch.from_pydict({_OUTCOME: pa.array([pickle.dumps(outcome)], pa.binary())})
+
+
+def _pages(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    for batch in batches:
+        for page, error in zip(batch.column(_PAGE), batch.column(_ERROR)):
+            if error.is_valid:
+                failed: TableSpecError = pickle.loads(error.as_py())
+                raise failed
+            yield page.as_py()

@@ -1,0 +1,215 @@
+"""The heart of a merge, on a worker: partners are found by their keys, and clauses say what happens to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from tablespec.arrow.evaluate import equal, matching, one_zero
+from tablespec.arrow.evaluate_value import evaluate_value
+from tablespec.arrow.schema import arrow_type
+from tablespec.errors import MultipleMatchesError, TypeMismatchError
+from tablespec.expr.nodes import TRUE
+from tablespec.model.schema import Field, Schema
+from tablespec.write.change_target import ChangeTarget, RowOp
+from tablespec.write.merge_plan import SOURCE, TARGET, BoundClause, Kind, MergePlan
+from tablespec.write.merge_sink import going, page
+
+NUMBER = "_source_row"
+_DELETING = (Kind.MATCHED_DELETE, Kind.UNMATCHED_DELETE)
+
+
+class StoresRows(Protocol):
+    """Takes pages of row changes, as a MergeSink does."""
+
+    def store_merged_rows(self, page: pa.RecordBatch, old: pa.RecordBatch | None = None) -> None: ...
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Matching:
+    """A source, held in memory, to hold rows of the table against.
+
+    Its rows are numbered and have their keys once more, in the types of the table's: see `with_keys`. `unique` tells that no two of
+    them have the same keys, and `telling` which key alone tells them apart.
+    """
+
+    target: ChangeTarget
+    merge: MergePlan
+    source: pa.Table
+    unique: bool
+    telling: int | None
+
+    @classmethod
+    def of(cls, target: ChangeTarget, merge: MergePlan, source: pa.Table) -> Matching:
+        """The source, whose keys are looked at."""
+        keys = [key_column(index) for index in range(len(merge.keys))]
+        unique = bool(keys) and _is_unique(source, keys)
+        telling = next((index for index, key in enumerate(keys) if _is_unique(source, [key])), None)
+        return cls(target=target, merge=merge, source=source, unique=unique, telling=telling)
+
+
+def merge_batch(task: Matching, batch: pa.RecordBatch, ids: pa.Array, sink: StoresRows, matched: BitMap) -> None:
+    """Find the partners of rows of the table and store what happens to them; adds the numbers of rows of the source that have one."""
+    left, right = _partners(task, batch)
+    joined = _joined(batch.take(left), _take(task.source, right))
+    if task.merge.residual != TRUE or task.merge.source_filter != TRUE or task.merge.target_filter != TRUE:
+        held = pc.and_(matching(task.merge.residual, joined), matching(task.merge.source_filter, joined))
+        held = pc.and_(held, matching(task.merge.target_filter, joined))
+        left, right, joined = left.filter(held), right.filter(held), joined.filter(held)
+    matched.update(task.source.column(NUMBER).combine_chunks().take(right).to_pylist())
+    if not task.unique and len(pc.unique(left)) != len(left):
+        _refuse_multiple(task, batch, left)
+    clauses = [clause for clause in task.merge.clauses if clause.kind.matched]
+    _store(task, clauses, joined, ids.take(left), sink)
+    if task.merge.reads_all:
+        lonely = pc.invert(pc.is_in(pa.arange(0, batch.num_rows), left))
+        rest = [clause for clause in task.merge.clauses if clause.kind.by_source]
+        alone = batch.filter(lonely)
+        nothing = _take(task.source, pa.nulls(alone.num_rows, pa.int64()))
+        _store(task, rest, _joined(alone, nothing), ids.filter(lonely), sink)
+
+
+def insert_rows(merge: MergePlan, source: pa.Table, matched: BitMap, sink: StoresRows) -> None:
+    """Store the rows of the source that found no partner, as the insert clauses say."""
+    clauses = [clause for clause in merge.clauses if clause.kind is Kind.NOT_MATCHED_INSERT]
+    if not clauses:
+        return
+    alone = pa.array([index for index in range(source.num_rows) if index not in matched], pa.int64())
+    for batch in source.take(alone).to_batches(max_chunksize=65_536):
+        joined = _joined(None, batch)
+        for clause, chosen in _by_clause(clauses, joined):
+            sink.store_merged_rows(page(_values(clause, chosen), RowOp.INSERT, None))
+
+
+def _store(
+    task: Matching, clauses: Sequence[BoundClause], joined: pa.RecordBatch, ids: pa.Array, sink: StoresRows
+) -> None:
+    numbered = joined.append_column("_number", pa.arange(0, joined.num_rows))
+    for clause, chosen in _by_clause(clauses, numbered):
+        rows = ids.take(chosen.column("_number"))
+        old = _flat(chosen.column(TARGET)) if task.target.change_feed else None
+        if clause.kind in _DELETING:
+            sink.store_merged_rows(going(rows), old)
+        else:
+            sink.store_merged_rows(page(_values(clause, chosen), RowOp.UPDATE, rows), old)
+
+
+def _by_clause(clauses: Sequence[BoundClause], joined: pa.RecordBatch) -> Iterator[tuple[BoundClause, pa.RecordBatch]]:
+    """The rows of each clause: those that satisfy its condition and no earlier one's."""
+    for clause in clauses:
+        if not joined.num_rows:
+            return
+        held = matching(clause.where, joined)
+        chosen = joined.filter(held)
+        if chosen.num_rows:
+            yield clause, chosen
+        joined = joined.filter(pc.invert(held))
+
+
+def _partners(task: Matching, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+    """The pairs of row numbers, of the batch and of the source, whose keys are equal; null equals nothing."""
+    keys = task.merge.keys
+    if task.telling is not None:
+        return _looked_up(task, batch, task.telling)
+    if not keys:
+        left = [row for row in range(batch.num_rows) for _ in range(task.source.num_rows)]
+        return pa.array(left, pa.int64()), pa.array(list(range(task.source.num_rows)) * batch.num_rows, pa.int64())
+    mine = pa.table({f"k{index}": one_zero(batch.column(key)) for index, (key, _) in enumerate(keys)})
+    theirs = pa.table({f"k{index}": task.source.column(key_column(index)) for index in range(len(keys))})
+    mine = mine.append_column("l", pa.arange(0, mine.num_rows))
+    theirs = theirs.append_column("r", pa.arange(0, theirs.num_rows))
+    pairs = mine.join(theirs, [f"k{index}" for index in range(len(keys))], join_type="inner", use_threads=False)
+    return pairs.column("l").combine_chunks(), pairs.column("r").combine_chunks()
+
+
+def _looked_up(task: Matching, batch: pa.RecordBatch, telling: int) -> tuple[pa.Array, pa.Array]:
+    """The pairs by the one key that alone tells the rows of the source apart; the other keys are compared after."""
+    values = task.source.column(key_column(telling)).combine_chunks()
+    found = pc.index_in(one_zero(batch.column(task.merge.keys[telling][0])), value_set=values, skip_nulls=True)
+    left, right = pc.indices_nonzero(pc.is_valid(found)).cast(pa.int64()), found.drop_null().cast(pa.int64())
+    for index, (column, _) in enumerate(task.merge.keys):
+        if index != telling:
+            same = equal(
+                batch.column(column).take(left), task.source.column(key_column(index)).combine_chunks().take(right)
+            )
+            same = pc.fill_null(same, False)
+            left, right = left.filter(same), right.filter(same)
+    return left, right
+
+
+def _joined(target: pa.RecordBatch | None, source: pa.RecordBatch) -> pa.RecordBatch:
+    """One column `t` of rows of the table beside one column `s` of rows of the source."""
+    columns = {} if target is None else {TARGET: _struct(target)}
+    columns[SOURCE] = _struct(source)
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _struct(batch: pa.RecordBatch) -> pa.StructArray:
+    fields = [field.with_nullable(True) for field in batch.schema]
+    if not fields:
+        return pa.array([{}] * batch.num_rows, pa.struct([]))
+    return pa.StructArray.from_arrays(batch.columns, fields=fields)
+
+
+def _flat(rows: pa.StructArray) -> pa.RecordBatch:
+    if not rows.type.num_fields:
+        return pa.RecordBatch.from_arrays([pa.nulls(len(rows))], names=["_"])
+    return pa.RecordBatch.from_struct_array(rows)
+
+
+def _take(source: pa.Table, rows: pa.Array) -> pa.RecordBatch:
+    taken = source.take(rows).combine_chunks()
+    columns = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in taken.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=taken.schema)
+
+
+def _values(clause: BoundClause, joined: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [evaluate_value(value, joined) for _, value in clause.values]
+    return pa.RecordBatch.from_arrays(columns, names=[name for name, _ in clause.values])
+
+
+def with_keys(source: pa.Table, merge_plan: MergePlan, table: Schema) -> pa.Table:
+    """The source with its rows numbered and its keys once more, in the types of the table's keys."""
+    source = source.append_column(NUMBER, pa.arange(0, source.num_rows))
+    for index, (target_column, source_column) in enumerate(merge_plan.keys):
+        field = table.field(target_column)
+        keys = one_zero(_key_values(source.column(source_column).combine_chunks(), field))
+        source = source.append_column(key_column(index), keys)
+    return source
+
+
+def key_column(index: int) -> str:
+    """The column of a source that holds its keys in the type of the table's."""
+    return f"_key{index}"
+
+
+def _key_values(values: pa.Array, field: Field) -> pa.Array:
+    wanted = arrow_type(field.type)
+    if values.type.equals(wanted):
+        return values
+    if pa.types.is_integer(values.type) and pa.types.is_integer(wanted):
+        # A number that the column cannot hold has no partner, like null.
+        bits = wanted.bit_width - 1
+        held = pc.and_(pc.greater_equal(values, -(2**bits)), pc.less_equal(values, 2**bits - 1))
+        return pc.if_else(held, values, None).cast(wanted)
+    try:
+        return values.cast(wanted)
+    except pa.ArrowInvalid as error:
+        raise TypeMismatchError(field.name, str(field.type), f"keys of type {values.type} ({error})") from error
+
+
+def _refuse_multiple(task: Matching, batch: pa.RecordBatch, left: pa.Array) -> None:
+    counts = pc.value_counts(left)
+    twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")[0].as_py()
+    keys = [key for key, _ in task.merge.keys] or batch.schema.names
+    row = batch.select(keys).slice(twice, 1).to_pylist()[0]
+    raise MultipleMatchesError(task.target.storage.url, str(row))
+
+
+def _is_unique(source: pa.Table, keys: list[str]) -> bool:
+    return bool(source.select(keys).group_by(keys).aggregate([]).num_rows == source.num_rows)
