@@ -12,6 +12,7 @@ import tablespec_spark
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from tablespec_spark.connect import file_path
+from tablespec_spark.merge import FrameSource
 from tablespec_spark.schema import spark_schema
 
 import tablespec
@@ -117,6 +118,22 @@ def test_rows_are_appended_replaced_merged_and_compacted(spark, table):
 
     expected = [*ROWS[1:4], (7, FIRST, "sf", 7.0), (8, FIRST, "ny", 9.0)]
     assert_same_rows(_rows(tablespec_spark.read(spark, table)), expected)
+
+
+def test_rows_are_merged_where_their_keys_are_and_replaced_by_their_keys(spark, table):
+    many = spark.range(3, 9, numPartitions=2).selectExpr("id", "DATE '2024-01-01' day", "'sf' city", "double(id) fare")
+    clauses = (tablespec.when_matched_update({"fare": "s.fare"}), tablespec.when_not_matched_insert())
+
+    done = table.merge(FrameSource(many.localCheckpoint()), "t.id = s.id", *clauses)
+    tablespec_spark.replace_using(
+        spark, table, ["id"], many.where("id = 8").selectExpr("id", "day", "city", "0.5D fare")
+    )
+    tablespec_spark.overwrite_partitions(spark, table, spark.createDataFrame([(10, FIRST, None, 10.0)], MORE))
+
+    assert (done.rows_updated, done.rows_inserted) == (3, 3)
+    kept = [*ROWS[:2], (3, None, ROWS[2][2], 3.0), (5, FIRST, "sf", 5.0)]
+    new = [(6, FIRST, "sf", 6.0), (7, FIRST, "sf", 7.0), (8, FIRST, "sf", 0.5), (10, FIRST, None, 10.0)]
+    assert_same_rows(_rows(tablespec_spark.read(spark, table)), [*kept, *new])
 
 
 def test_views_stay_on_their_version_and_following_ones_are_refused_by_name(spark, table):
