@@ -15,6 +15,7 @@ import pyarrow as pa
 import tablespec_spark
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from tablespec_spark.merge import MOST_SENT
 
 import tablespec
 
@@ -22,7 +23,7 @@ SCHEMA = pa.schema({"id": pa.int64(), "city": pa.string(), "fare": pa.float64()}
 
 
 def main(master: str, url: str, scratch: Path) -> None:
-    """Append, read, lose an executor while appending, delete, merge; tell what each step gave."""
+    """Append, read, lose an executor while appending, delete, merge few rows and many; tell what each step gave."""
     spark = _session(master)
     table = tablespec.create_table(url, SCHEMA, partition_by=["city"], key=["id"])
     tablespec_spark.append(spark, table, _trips(spark, 0, 100))
@@ -43,8 +44,17 @@ def main(master: str, url: str, scratch: Path) -> None:
     told |= {"updated": merged.rows_updated, "inserted": merged.rows_inserted}
     left = tablespec_spark.read(spark, table)
     told |= {"left": left.count(), "highest": left.agg({"fare": "max"}).head()[0]}
+    many = spark.range(0, MOST_SENT + 100, numPartitions=4).selectExpr("id", "'ny' AS city", "0.5D AS fare")
+    spread = tablespec_spark.upsert(spark, table, many)
+    told |= {"spread": [spread.rows_updated, spread.rows_inserted], "at the end": _counted(spark, table)}
     print(json.dumps(told))  # noqa: T201 - the test reads it
     spark.stop()
+
+
+def _counted(spark: SparkSession, table: tablespec.Table) -> list[float]:
+    """How many rows there are, how many different ones, and the sum of their fares."""
+    found = tablespec_spark.read(spark, table).selectExpr("count(*)", "count(DISTINCT id)", "sum(fare)").head()
+    return list(found)
 
 
 def _session(master: str) -> SparkSession:
