@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import or_
 
 import attrs
 import pyarrow as pa
@@ -68,9 +70,10 @@ class FrameSource:
     def merge(self, work: SpreadMerge, table_rows: Sequence[TableRows]) -> tuple[Fragment, ...]:
         """What executors have stored; when one fails, what the others wrote is removed."""
         spark = self.frame.sparkSession
-        places = _PLACES_A_TASK * max(1, len(table_rows))
+        # Spark puts small partitions together, so that few changes make few files.
+        places = max(_PLACES_A_TASK * len(table_rows), int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
         both = self._source_rows(work).unionAll(task_rows(spark, table_rows, work.exchanged, work.target.storage.url))
-        pages = map_in_arrow(_by_key(both, work.keys), _Pages(work, places), _PAGES)
+        pages = map_in_arrow(_by_key(both, work), _Pages(work, places), _PAGES)
         stored = map_in_arrow(pages.repartition(_PLACE), _Store(work), StructType().add(_OUTCOME, BinaryType()))
         try:
             told = stored.collect()
@@ -90,13 +93,12 @@ class FrameSource:
         return map_in_arrow(rows, _SourceRows(work), spark_schema(work.exchanged))
 
 
-def _by_key(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The rows with equal keys in one place, those of the source first; rows without a key, which have no partner, anywhere."""
-    lacking = F.lit(False)
-    for key in keys:
-        lacking = lacking | F.col(key).isNull()
-    anywhere = F.xxhash64(F.monotonically_increasing_id())
-    bucket = F.when(lacking, anywhere).otherwise(F.xxhash64(*(F.col(key) for key in keys)))
+def _by_key(rows: DataFrame, work: SpreadMerge) -> DataFrame:
+    """The rows with equal keys in one place, those of the source first; rows without a key anywhere, where none is like another."""
+    bucket = F.xxhash64(*(F.col(key) for key in work.keys))
+    if not work.nulls_are_alike:
+        lacking = reduce(or_, (F.col(key).isNull() for key in work.keys))
+        bucket = F.when(lacking, F.xxhash64(F.monotonically_increasing_id())).otherwise(bucket)
     return rows.withColumn(_BUCKET, bucket).repartition(_BUCKET).drop(_BUCKET).sortWithinPartitions(_SIDE, _NUMBER)
 
 

@@ -84,6 +84,11 @@ class SpreadMerge:
         return tuple(key_column(index) for index in range(len(self.merge.keys)))
 
     @property
+    def nulls_are_alike(self) -> bool:
+        """Whether rows without a key must come together, too: they match nothing, but of those that are alike only one may count."""
+        return self.newest is not None
+
+    @property
     def read(self) -> Schema:
         """The columns of the table that must be read."""
         names = needed_columns(self.merge, self.target.schema, all_columns=self.target.change_feed)

@@ -183,6 +183,17 @@ def test_columns_of_every_type_come_through_as_they_are(spark, tmp_path):
     assert_same_rows(table.scan(where="k < 3"), first)
 
 
+def test_of_rows_without_a_key_an_upsert_inserts_one_as_on_the_driver(spark, tmp_path):
+    once, spread = (_table(tmp_path / name) for name in ("once", "spread"))
+    data = _frame(spark).repartition(4)
+
+    wanted = once.upsert(data.toArrow(), order_by="fare")
+    done = spread.upsert(FrameSource(data), order_by="fare")
+
+    assert (done.rows_updated, done.rows_inserted) == (wanted.rows_updated, wanted.rows_inserted) == (30, 31)
+    assert_same_rows(spread.scan(), once.scan())
+
+
 def test_into_an_empty_table_all_rows_are_inserted(spark, tmp_path):
     table = tablespec.create_table(str(tmp_path / "t"), SCHEMA, partition_by=["city"], key=["id"])
 
