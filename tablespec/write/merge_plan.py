@@ -70,6 +70,11 @@ class Clause:
     where: Predicate | str | None = None
     values: Mapping[str, Value | str | Scalar] | None = None
 
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.values, Mapping | None):
+            why = "values are given by the names of columns; a condition is given as where="
+            raise InvalidPredicateError(str(self.values), 0, why)
+
 
 @attrs.frozen
 class BoundClause:

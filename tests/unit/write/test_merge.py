@@ -197,3 +197,8 @@ def test_a_table_without_a_record_key_cannot_be_upserted(tmp_path):
 
     with pytest.raises(NoRecordKeyError):
         keyless.upsert(rows((1, "x", 1.0)))
+
+
+def test_a_condition_in_the_place_of_values_is_refused_with_the_way_out():
+    with pytest.raises(InvalidPredicateError, match="where="):
+        tablespec.when_not_matched_insert("s.id > 1")
