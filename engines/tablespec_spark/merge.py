@@ -19,13 +19,13 @@ from tablespec import Fragment, KeyValues, SpreadMerge, Table, TableRows, TableS
 from tablespec_spark.errors import SparkFailureError, first_sentence, require_running, retold
 from tablespec_spark.expressions import column_of
 from tablespec_spark.jvm import map_in_arrow
-from tablespec_spark.rows import FrameRows
+from tablespec_spark.rows import FrameRows, gathered, outcome
 from tablespec_spark.runner import check_reachable, task_rows
 from tablespec_spark.schema import spark_schema
 
 _ROWS, _ORDER, _BUCKET = "rows", "number", "_bucket"
 _SIDE, _NUMBER = "_side", "_order"
-_PLACE, _PAGE, _ERROR, _OUTCOME = "place", "page", "error", "outcome"
+_PLACE, _PAGE, _ERROR = "place", "page", "error"
 _PAGES = StructType(
     [StructField(_PLACE, IntegerType()), StructField(_PAGE, BinaryType()), StructField(_ERROR, BinaryType())]
 )
@@ -74,18 +74,10 @@ class FrameSource:
         places = max(_PLACES_A_TASK * len(table_rows), int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
         both = self._source_rows(work).unionAll(task_rows(spark, table_rows, work.exchanged, work.target.storage.url))
         pages = map_in_arrow(_by_key(both, work), _Pages(work, places), _PAGES)
-        stored = map_in_arrow(pages.repartition(_PLACE), _Store(work), StructType().add(_OUTCOME, BinaryType()))
         try:
-            told = stored.collect()
+            return gathered(pages.repartition(_PLACE), _Store(work), work.discard)
         except (PySparkException, Py4JJavaError) as error:
             raise retold(str(error)) or SparkFailureError(first_sentence(error)) from error
-        outcomes = [pickle.loads(row[_OUTCOME]) for row in told]
-        fragments = tuple(one for outcome in outcomes if isinstance(outcome, tuple) for one in outcome)
-        for outcome in outcomes:
-            if isinstance(outcome, TableSpecError):
-                work.discard(fragments)
-                raise outcome
-        return fragments
 
     def _source_rows(self, work: SpreadMerge) -> DataFrame:
         # The columns of a source may have any names.
@@ -141,12 +133,7 @@ class _Store:
     work: SpreadMerge
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        outcome: tuple[Fragment, ...] | TableSpecError
-        try:
-            outcome = self.work.store(_pages(batches))
-        except TableSpecError as error:
-            outcome = error
-        yield pa.RecordBatch.from_pydict({_OUTCOME: pa.array([pickle.dumps(outcome)], pa.binary())})
+        yield outcome(lambda: self.work.store(_pages(batches)))
 
 
 def _pages(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:

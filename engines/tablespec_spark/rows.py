@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -19,6 +20,7 @@ from tablespec_spark.expressions import column_of
 from tablespec_spark.jvm import map_in_arrow
 
 _OUTCOME = "outcome"
+InPartition = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @attrs.frozen(eq=False)
@@ -44,15 +46,34 @@ class FrameRows:
 
     def write(self, writer: RowWriter) -> tuple[NewFile, ...]:
         """The files that hold the rows now; when a part fails, what the others wrote is removed."""
-        told = map_in_arrow(self.frame, _Part(writer), StructType().add(_OUTCOME, BinaryType())).collect()
-        outcomes = [pickle.loads(row[_OUTCOME]) for row in told]
-        files = tuple(file for outcome in outcomes if isinstance(outcome, tuple) for file in outcome)
-        for outcome in outcomes:
-            if isinstance(outcome, TableSpecError):
-                for file in files:
-                    writer.storage.delete(file.path)
-                raise outcome
-        return files
+
+        def discard(files: Iterable[NewFile]) -> None:
+            for file in files:
+                writer.storage.delete(file.path)
+
+        return gathered(self.frame, _Part(writer), discard)
+
+
+def gathered(frame: DataFrame, part: InPartition, discard: Callable[[tuple[Any, ...]], None]) -> tuple[Any, ...]:
+    """What was made of all partitions of a frame, each of which tells its `outcome`; when one failed, the rest is discarded."""
+    told = map_in_arrow(frame, part, StructType().add(_OUTCOME, BinaryType())).collect()
+    outcomes = [pickle.loads(row[_OUTCOME]) for row in told]
+    made = tuple(one for outcome in outcomes if isinstance(outcome, tuple) for one in outcome)
+    for outcome in outcomes:
+        if isinstance(outcome, TableSpecError):
+            discard(made)
+            raise outcome
+    return made
+
+
+def outcome(make: Callable[[], tuple[Any, ...]]) -> pa.RecordBatch:
+    """What was made of a partition, or what went wrong, as a value, which Spark does not wrap; on an executor."""
+    made: tuple[Any, ...] | TableSpecError
+    try:
+        made = make()
+    except TableSpecError as error:
+        made = error
+    return pa.RecordBatch.from_pydict({_OUTCOME: pa.array([pickle.dumps(made)], pa.binary())})
 
 
 def _check_type(field: StructField) -> None:
@@ -74,9 +95,5 @@ class _Part:
         first = next(rest, None)
         if first is None:
             return
-        outcome: tuple[NewFile, ...] | TableSpecError
-        try:
-            outcome = self.writer.write(pa.RecordBatchReader.from_batches(first.schema, chain([first], rest)))
-        except TableSpecError as error:
-            outcome = error
-        yield pa.RecordBatch.from_pydict({_OUTCOME: pa.array([pickle.dumps(outcome)], pa.binary())})
+        rows = pa.RecordBatchReader.from_batches(first.schema, chain([first], rest))
+        yield outcome(lambda: self.writer.write(rows))
