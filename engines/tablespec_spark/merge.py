@@ -24,7 +24,6 @@ from tablespec_spark.runner import check_reachable, task_rows
 from tablespec_spark.schema import spark_schema
 
 _ROWS, _ORDER, _BUCKET = "rows", "number", "_bucket"
-_SIDE, _NUMBER = "_side", "_order"
 _PLACE, _PAGE, _ERROR = "place", "page", "error"
 _PAGES = StructType(
     [StructField(_PLACE, IntegerType()), StructField(_PAGE, BinaryType()), StructField(_ERROR, BinaryType())]
@@ -91,7 +90,7 @@ def _by_key(rows: DataFrame, work: SpreadMerge) -> DataFrame:
     if not work.nulls_are_alike:
         lacking = reduce(or_, (F.col(key).isNull() for key in work.keys))
         bucket = F.when(lacking, F.xxhash64(F.monotonically_increasing_id())).otherwise(bucket)
-    return rows.withColumn(_BUCKET, bucket).repartition(_BUCKET).drop(_BUCKET).sortWithinPartitions(_SIDE, _NUMBER)
+    return rows.withColumn(_BUCKET, bucket).repartition(_BUCKET).drop(_BUCKET).sortWithinPartitions(*work.sorting)
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ asked for it, and `_row` is the opaque row id as the page source gave it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 import pyarrow as pa
@@ -21,6 +21,7 @@ from tablespec.model import row
 from tablespec.model.change import CHANGE_TYPE, ChangeType
 from tablespec.model.file import FileSlice
 from tablespec.model.schema import Schema
+from tablespec.storage.store import Storage
 from tablespec.write.change_target import ROW, ROW_TYPE, ChangeTarget, RowOp, positions_by_file, stored_rows
 from tablespec.write.check import verified
 from tablespec.write.data_file import GROUP, FileWriter
@@ -214,6 +215,13 @@ def with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.Reco
     for name, values in columns.items():
         batch = batch.append_column(name, values)
     return batch
+
+
+def discard_fragments(storage: Storage, fragments: Iterable[Fragment]) -> None:
+    """Remove the files of fragments that were not committed."""
+    for fragment in fragments:
+        for file in (*fragment.added, *fragment.change_files):
+            storage.delete(file.path)
 
 
 def joined(fragments: Sequence[Fragment]) -> dict[str, BitMap64]:

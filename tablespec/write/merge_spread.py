@@ -26,7 +26,7 @@ from tablespec.write.change_target import ROW, ROW_TYPE, ChangeTarget, row_ids
 from tablespec.write.fit import fitted
 from tablespec.write.merge_match import Matching, insert_rows, key_column, merge_batch, with_keys
 from tablespec.write.merge_plan import SOURCE, TARGET, KeyValues, MergePlan, needed_columns
-from tablespec.write.merge_sink import Fragment, MergeSink, with_columns
+from tablespec.write.merge_sink import Fragment, MergeSink, discard_fragments, with_columns
 from tablespec.write.newest import Newest
 
 # The columns of exchanged rows, beside those of both sides and the keys: which side a row is from, and its number in the source.
@@ -82,6 +82,11 @@ class SpreadMerge:
     def keys(self) -> tuple[str, ...]:
         """The columns of exchanged rows whose values partners share."""
         return tuple(key_column(index) for index in range(len(self.merge.keys)))
+
+    @property
+    def sorting(self) -> tuple[str, ...]:
+        """The columns by which exchanged rows are put in order on their worker."""
+        return (SIDE, ORDER)
 
     @property
     def nulls_are_alike(self) -> bool:
@@ -196,9 +201,7 @@ class SpreadMerge:
 
     def discard(self, fragments: Iterable[Fragment]) -> None:
         """Remove what workers wrote."""
-        for fragment in fragments:
-            for file in (*fragment.added, *fragment.change_files):
-                self.target.storage.delete(file.path)
+        discard_fragments(self.target.storage, fragments)
 
 
 @attrs.frozen

@@ -41,7 +41,7 @@ from tablespec.write.change_target import ChangeTarget, RowOp
 from tablespec.write.check import constraints
 from tablespec.write.copy_on_write import RewriteTask, rewrite, with_returned
 from tablespec.write.execution import Execution, Running, Strategy
-from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, joined
+from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, discard_fragments, joined
 from tablespec.write.page_source import UpdatablePageSource
 from tablespec.write.runner import Runner, gathered
 
@@ -253,9 +253,7 @@ def finish(
 
 def abort(handle: ChangeHandle, fragments: Sequence[Fragment]) -> None:
     """Remove what the workers wrote; call it only when `finish` was not called."""
-    for fragment in fragments:
-        for file in (*fragment.added, *fragment.change_files):
-            handle.target.storage.delete(file.path)
+    discard_fragments(handle.target.storage, fragments)
 
 
 def run_all(
