@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tablespec.arrow.convert import by_logical_name, convert
-from tablespec.arrow.schema import arrow_schema, arrow_type
+from tablespec.arrow.schema import arrow_schema, arrow_type, schema_of
 from tablespec.errors import InvalidPageError
 from tablespec.expr.nodes import Predicate
 from tablespec.model.row import FILE, POSITION, ROW_ID
-from tablespec.model.schema import BYTE, LONG, STRING, Field, Schema, StructType
+from tablespec.model.schema import BYTE, LONG, Field, Schema, StructType
 from tablespec.read.task import TaskSlice, shares
 from tablespec.write.change_target import ROW, ROW_TYPE, ChangeTarget, row_ids
 from tablespec.write.fit import fitted
@@ -33,14 +33,6 @@ from tablespec.write.newest import Newest
 SIDE, ORDER = "_side", "_order"
 _OF_SOURCE, _OF_TABLE = 0, 1
 _OLD = "_old"
-_ROW_ID = StructType(
-    (
-        Field(name="file", type=STRING),
-        Field(name="position", type=LONG),
-        Field(name="group", type=STRING),
-        Field(name="id", type=LONG),
-    )
-)
 
 
 @runtime_checkable
@@ -110,16 +102,14 @@ class SpreadMerge:
                 *(Field(name=key, type=type_) for key, type_ in zip(self.keys, types)),
                 Field(name=SOURCE, type=StructType(self.source.fields)),
                 Field(name=TARGET, type=StructType(self.read.fields)),
-                Field(name=ROW, type=_ROW_ID),
+                *schema_of(pa.schema([(ROW, ROW_TYPE)])),
             )
         )
 
     def source_rows(self, rows: pa.RecordBatch, order: pa.Array) -> pa.RecordBatch:
         """Rows of the source, whose numbers tell which of them come first."""
         (found,) = fitted(iter([rows]), self.source)
-        keyed = with_keys(pa.Table.from_batches([found]), self.merge, self.target.schema)
-        keys = {key: keyed.column(key).combine_chunks() for key in self.keys}
-        return self._exchanged(rows.num_rows, _OF_SOURCE, {ORDER: order, SOURCE: found.to_struct_array(), **keys})
+        return self._exchanged(found, _OF_SOURCE, self.merge, {ORDER: order, SOURCE: found.to_struct_array()})
 
     def table_rows(self, pieces: Sequence[TaskSlice]) -> list[TableRows]:
         """The rows of slices of the table, in pieces that are read by workers."""
@@ -128,34 +118,33 @@ class SpreadMerge:
     def read_table(self, pieces: Iterable[TaskSlice]) -> Iterator[pa.RecordBatch]:
         """The rows of slices that may have a partner, with where they lie."""
         rows = self.target.placed(self.read.names).push_down_filters(self.predicate)
+        its_own_source = attrs.evolve(self.merge, keys=tuple((column, column) for column, _ in self.merge.keys))
         for piece in pieces:
             for batch in rows.open(piece.slice, piece.known):
                 ids = row_ids(batch, piece.slice.group.id)
                 own = batch.drop_columns([FILE, POSITION, ROW_ID])
-                keyed = with_keys(pa.Table.from_batches([own]), self._of_the_table, self.target.schema)
-                keys = {key: keyed.column(key).combine_chunks() for key in self.keys}
-                yield self._exchanged(batch.num_rows, _OF_TABLE, {TARGET: own.to_struct_array(), ROW: ids, **keys})
+                yield self._exchanged(own, _OF_TABLE, its_own_source, {TARGET: own.to_struct_array(), ROW: ids})
 
-    @property
-    def _of_the_table(self) -> MergePlan:
-        """The merge as if the table were its own source."""
-        return attrs.evolve(self.merge, keys=tuple((column, column) for column, _ in self.merge.keys))
-
-    def _exchanged(self, count: int, side: int, columns: dict[str, pa.Array]) -> pa.RecordBatch:
-        given = {**columns, SIDE: pa.repeat(pa.scalar(side, pa.int8()), count)}
+    def _exchanged(
+        self, rows: pa.RecordBatch, side: int, keyed_as: MergePlan, columns: dict[str, pa.Array]
+    ) -> pa.RecordBatch:
+        count, schema = rows.num_rows, self.exchanged
+        keyed = with_keys(pa.Table.from_batches([rows]), keyed_as, self.target.schema)
+        given = {key: keyed.column(key).combine_chunks() for key in self.keys}
+        given |= {**columns, SIDE: pa.repeat(pa.scalar(side, pa.int8()), count)}
         arrays = []
-        for field in self.exchanged:
+        for field in schema:
             wanted = arrow_type(field.type)
             values = given.get(field.name)
             arrays.append(pa.nulls(count, wanted) if values is None else values.cast(wanted))
-        return pa.RecordBatch.from_arrays(arrays, names=list(self.exchanged.names))
+        return pa.RecordBatch.from_arrays(arrays, names=list(schema.names))
 
     def pages(self, batches: Iterable[pa.RecordBatch], places: int) -> Iterator[tuple[int, bytes]]:
         """What happens to the rows that came to one worker, as pages that belong to some of so many places."""
         pages = _Pages(self.target, places)
         held = list[pa.RecordBatch]()
         matching: Matching | None = None
-        matched = BitMap()
+        matched, read = BitMap(), self.read
         for batch in batches:
             from_table = pc.equal(batch.column(SIDE), _OF_TABLE)
             rows, others = batch.filter(from_table), batch.filter(pc.invert(from_table))
@@ -170,7 +159,7 @@ class SpreadMerge:
             # Rows of the source come first: now all of them are here.
             matching = matching or self._matching(held)
             if matching.source.num_rows or self.merge.reads_all:
-                own = _struct(rows.column(TARGET), self.read)
+                own = _struct(rows.column(TARGET), read)
                 merge_batch(matching, own, rows.column(ROW).cast(ROW_TYPE), pages, matched)
                 yield from pages.taken()
         if held:
@@ -243,9 +232,7 @@ class _Pages:
         elif partitions:
             columns = [page.column(name) for name in partitions]
         else:
-            return pc.subtract(
-                row := pa.arange(0, page.num_rows), pc.multiply(pc.divide(row, self.places), self.places)
-            )
+            return _remainder(pa.arange(0, page.num_rows), self.places)
         return _shared_out(columns, self.places)
 
 
@@ -261,7 +248,11 @@ def _shared_out(columns: Sequence[pa.Array], places: int) -> pa.Array:
     total = sums[0]
     for one in sums[1:]:
         total = pc.add(total, one)
-    return pc.subtract(total, pc.multiply(pc.divide(total, places), places))
+    return _remainder(total, places)
+
+
+def _remainder(numbers: pa.Array, places: int) -> pa.Array:
+    return pc.subtract(numbers, pc.multiply(pc.divide(numbers, places), places))
 
 
 def _packed(page: pa.RecordBatch) -> bytes:

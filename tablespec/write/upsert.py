@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import attrs
-import pyarrow as pa
 
 from tablespec.arrow.schema import schema_of
 from tablespec.arrow.stream import ArrowStream, record_batches
@@ -38,9 +37,8 @@ def upsert(
     if not state.record_key:
         raise NoRecordKeyError(format_.storage.url, "upsert")
     ordering = order_by or state.properties.get(ORDERING)
-    spread = data if isinstance(data, SpreadSource) else None
-    rows = pa.table({}) if isinstance(data, SpreadSource) else record_batches(data).read_all()
-    named = schema_of(rows.schema if spread is None else spread.arrow_schema)
+    given = data if isinstance(data, SpreadSource) else record_batches(data).read_all()
+    named = schema_of(given.arrow_schema if isinstance(given, SpreadSource) else given.schema)
     for name in (*state.record_key, *(() if ordering is None else (ordering,))):
         named.field(name)
         state.schema.field(name)
@@ -49,10 +47,10 @@ def upsert(
     on = all_of(tuple(Compare(Op.EQ, Column((TARGET, key)), Column((SOURCE, key))) for key in state.record_key))
     clauses = [Clause(Kind.MATCHED_UPDATE, _newer(ordering)), Clause(Kind.NOT_MATCHED_INSERT)]
     spelled = [_spelled(name, state.schema) for name in named.names]
-    if spread is None:
-        return merge(format_, newest.of(rows.rename_columns(spelled)), on, clauses, execution=execution)
-    columns = Schema(tuple(attrs.evolve(field, name=name) for field, name in zip(named, spelled)))
-    return merge_spread(format_, spread, columns, on, clauses, newest=newest, execution=execution)
+    if isinstance(given, SpreadSource):
+        columns = Schema(tuple(attrs.evolve(field, name=name) for field, name in zip(named, spelled)))
+        return merge_spread(format_, given, columns, on, clauses, newest=newest, execution=execution)
+    return merge(format_, newest.of(given.rename_columns(spelled)), on, clauses, execution=execution)
 
 
 def _spelled(name: str, schema: Schema) -> str:
