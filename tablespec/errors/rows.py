@@ -144,7 +144,7 @@ class InvalidPageError(TableSpecError):
 
 @attrs.define
 class MultipleMatchesError(TableSpecError):
-    """More than one row of the source matches the same row of the table."""
+    """More than one row of the source would change the same row of the table."""
 
     table: str
     row: str
@@ -152,7 +152,8 @@ class MultipleMatchesError(TableSpecError):
     def __str__(self) -> str:
         return (
             f"a row of {self.table} is matched by more than one row of the source, and it is not clear which one counts: "
-            f"{self.row}; make the source unique in the columns of the condition. Nothing was changed"
+            f"{self.row}; make the source unique in the columns of the condition, or let clauses apply to one of them. "
+            "Nothing was changed"
         )
 
 

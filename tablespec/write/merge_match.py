@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import attrs
@@ -21,7 +21,12 @@ from tablespec.write.merge_plan import SOURCE, TARGET, BoundClause, Kind, MergeP
 from tablespec.write.merge_sink import going, page
 
 NUMBER = "_source_row"
+_PAIR = "_pair"
 _DELETING = (Kind.MATCHED_DELETE, Kind.UNMATCHED_DELETE)
+
+
+# A clause and the pairs of rows that it applies to.
+_Applied = tuple[BoundClause, pa.RecordBatch]
 
 
 class StoresRows(Protocol):
@@ -62,16 +67,15 @@ def merge_batch(task: Matching, batch: pa.RecordBatch, ids: pa.Array, sink: Stor
         held = pc.and_(held, matching(task.merge.target_filter, joined))
         left, right, joined = left.filter(held), right.filter(held), joined.filter(held)
     matched.update(task.source.column(NUMBER).combine_chunks().take(right).to_pylist())
-    if not task.unique and len(pc.unique(left)) != len(left):
-        _refuse_multiple(task, batch, left)
     clauses = [clause for clause in task.merge.clauses if clause.kind.matched]
-    _store(task, clauses, joined, ids.take(left), sink)
+    changes = list(_by_clause(clauses, _numbered(joined)))
+    _store(task, changes if task.unique else _once(task, changes, batch, left), ids.take(left), sink)
     if task.merge.reads_all:
         lonely = pc.invert(pc.is_in(pa.arange(0, batch.num_rows), left))
         rest = [clause for clause in task.merge.clauses if clause.kind.by_source]
         alone = batch.filter(lonely)
         nothing = _take(task.source, pa.nulls(alone.num_rows, pa.int64()))
-        _store(task, rest, _joined(alone, nothing), ids.filter(lonely), sink)
+        _store(task, _by_clause(rest, _numbered(_joined(alone, nothing))), ids.filter(lonely), sink)
 
 
 def insert_rows(merge: MergePlan, source: pa.Table, matched: BitMap, sink: StoresRows) -> None:
@@ -86,12 +90,9 @@ def insert_rows(merge: MergePlan, source: pa.Table, matched: BitMap, sink: Store
             sink.store_merged_rows(page(_values(clause, chosen), RowOp.INSERT, None))
 
 
-def _store(
-    task: Matching, clauses: Sequence[BoundClause], joined: pa.RecordBatch, ids: pa.Array, sink: StoresRows
-) -> None:
-    numbered = joined.append_column("_number", pa.arange(0, joined.num_rows))
-    for clause, chosen in _by_clause(clauses, numbered):
-        rows = ids.take(chosen.column("_number"))
+def _store(task: Matching, changes: Iterable[_Applied], ids: pa.Array, sink: StoresRows) -> None:
+    for clause, chosen in changes:
+        rows = ids.take(chosen.column(_PAIR))
         old = _flat(chosen.column(TARGET)) if task.target.change_feed else None
         if clause.kind in _DELETING:
             sink.store_merged_rows(going(rows), old)
@@ -99,7 +100,24 @@ def _store(
             sink.store_merged_rows(page(_values(clause, chosen), RowOp.UPDATE, rows), old)
 
 
-def _by_clause(clauses: Sequence[BoundClause], joined: pa.RecordBatch) -> Iterator[tuple[BoundClause, pa.RecordBatch]]:
+def _once(task: Matching, changes: Sequence[_Applied], batch: pa.RecordBatch, left: pa.Array) -> Sequence[_Applied]:
+    """The changes of pairs with each row of the table in one of them: which deletes it does not matter, which updates it does."""
+    pairs = pa.chunked_array([chosen.column(_PAIR) for _, chosen in changes], pa.int64()).combine_chunks()
+    rows = left.take(pairs)
+    firsts = pa.table({"row": rows, _PAIR: pairs}).group_by("row").aggregate([(_PAIR, "min")])
+    if firsts.num_rows == len(rows):
+        return changes
+    if any(clause.kind not in _DELETING for clause, _ in changes):
+        _refuse_multiple(task, batch, rows)
+    kept = firsts.column(f"{_PAIR}_min")
+    return [(clause, chosen.filter(pc.is_in(chosen.column(_PAIR), value_set=kept))) for clause, chosen in changes]
+
+
+def _numbered(joined: pa.RecordBatch) -> pa.RecordBatch:
+    return joined.append_column(_PAIR, pa.arange(0, joined.num_rows))
+
+
+def _by_clause(clauses: Sequence[BoundClause], joined: pa.RecordBatch) -> Iterator[_Applied]:
     """The rows of each clause: those that satisfy its condition and no earlier one's."""
     for clause in clauses:
         if not joined.num_rows:

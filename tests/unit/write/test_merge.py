@@ -63,6 +63,53 @@ def test_rows_that_the_source_lacks_change_or_go(table, strategy):
     assert_same_rows(table.scan(), [(1, "sf", 10.0), (2, "gone", 20.0)])
 
 
+@both
+def test_rows_that_match_twice_are_no_matter_where_only_others_are_inserted(table, strategy):
+    found = rows((1, "x", 1.0), (1, "y", 2.0), (4, "z", 3.0))
+
+    result = table.merge(found, "t.id = s.id", tablespec.when_not_matched_insert(), strategy=strategy)
+
+    assert (result.rows_updated, result.rows_inserted) == (0, 1)
+    assert_same_rows(table.scan(), [*ROWS, (4, "z", 3.0)])
+
+
+@both
+def test_a_row_that_several_rows_delete_goes_once(table, strategy):
+    found = rows((1, "x", 1.0), (1, "y", 2.0), (2, "y", 2.0), (1, "z", 0.0))
+    either = (tablespec.when_matched_delete("s.fare > 1"), tablespec.when_matched_delete())
+
+    result = table.merge(found, "t.id = s.id", *either, strategy=strategy)
+
+    assert result.rows_deleted == 2
+    assert_same_rows(table.scan(), [(3, None, None)])
+
+
+def test_a_row_that_matches_twice_is_updated_where_one_clause_applies_once(table):
+    found = rows((1, "x", 1.0), (1, "y", 2.0), (2, "y", 5.0))
+
+    result = table.merge(found, "t.id = s.id", tablespec.when_matched_update(where="s.city = 'y'"))
+
+    assert result.rows_updated == 2
+    assert_same_rows(table.scan(), [(1, "y", 2.0), (2, "y", 5.0), (3, None, None)])
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        (tablespec.when_matched_update(),),
+        (tablespec.when_matched_delete("s.fare > 1"), tablespec.when_matched_update()),
+    ],
+    ids=["two updates", "a delete and an update"],
+)
+def test_a_row_that_two_rows_would_change_is_named_and_nothing_changes(table, tmp_path, clauses):
+    before = contents(tmp_path)
+
+    with pytest.raises(MultipleMatchesError, match="'id': 1"):
+        table.merge(rows((2, "y", 1.0), (1, "x", 1.0), (1, "y", 2.0)), "t.id = s.id", *clauses)
+
+    assert contents(tmp_path) == before
+
+
 def test_a_source_without_rows_matches_nothing(table):
     nothing = rows()
 
@@ -118,15 +165,6 @@ def test_a_clause_that_sets_no_column_is_refused(table, clause):
 def test_a_condition_that_cannot_be_understood_is_refused(table, on, error):
     with pytest.raises(error):
         table.merge(rows((1, "x", 1.0)), on, tablespec.when_matched_delete())
-
-
-def test_a_row_that_two_rows_match_is_named_and_nothing_changes(table, tmp_path):
-    before = contents(tmp_path)
-
-    with pytest.raises(MultipleMatchesError, match="'id': 1"):
-        table.merge(rows((1, "x", 1.0), (1, "y", 2.0)), "t.id = s.id", tablespec.when_matched_update())
-
-    assert contents(tmp_path) == before
 
 
 def test_constraints_hold_for_merged_rows_and_nothing_is_left(table, tmp_path):
