@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import attrs
@@ -14,7 +14,7 @@ from tablespec.arrow.evaluate import equal, matching, one_zero
 from tablespec.arrow.evaluate_value import evaluate_value
 from tablespec.arrow.schema import arrow_type
 from tablespec.errors import MultipleMatchesError, TypeMismatchError
-from tablespec.expr.nodes import TRUE
+from tablespec.expr.nodes import TRUE, Literal, columns_of
 from tablespec.model.schema import Field, Schema
 from tablespec.write.change_target import ChangeTarget, RowOp
 from tablespec.write.merge_plan import SOURCE, TARGET, BoundClause, Kind, MergePlan
@@ -22,6 +22,8 @@ from tablespec.write.merge_sink import going, page
 
 NUMBER = "_source_row"
 _PAIR = "_pair"
+# How many pairs are looked at together where there are no keys to find them by.
+_PAIRS_AT_ONCE = 1 << 18
 _DELETING = (Kind.MATCHED_DELETE, Kind.UNMATCHED_DELETE)
 
 
@@ -60,12 +62,19 @@ class Matching:
 
 def merge_batch(task: Matching, batch: pa.RecordBatch, ids: pa.Array, sink: StoresRows, matched: BitMap) -> None:
     """Find the partners of rows of the table and store what happens to them; adds the numbers of rows of the source that have one."""
+    # Without keys every row is held against every row of the source.
+    step = batch.num_rows if task.merge.keys else max(1, _PAIRS_AT_ONCE // max(1, task.source.num_rows))
+    for start in range(0, batch.num_rows, max(1, step)):
+        _merge_some(task, batch.slice(start, step), ids.slice(start, step), sink, matched)
+
+
+def _merge_some(task: Matching, batch: pa.RecordBatch, ids: pa.Array, sink: StoresRows, matched: BitMap) -> None:
     left, right = _partners(task, batch)
-    joined = _joined(batch.take(left), _take(task.source, right))
-    if task.merge.residual != TRUE or task.merge.source_filter != TRUE or task.merge.target_filter != TRUE:
-        held = pc.and_(matching(task.merge.residual, joined), matching(task.merge.source_filter, joined))
-        held = pc.and_(held, matching(task.merge.target_filter, joined))
-        left, right, joined = left.filter(held), right.filter(held), joined.filter(held)
+    if task.merge.condition != TRUE:
+        looked_at = _pairs(task, batch, left, right, {path[:2] for path in columns_of(task.merge.condition)})
+        held = matching(task.merge.condition, _joined(*looked_at))
+        left, right = left.filter(held), right.filter(held)
+    joined = _joined(*_pairs(task, batch, left, right))
     matched.update(task.source.column(NUMBER).combine_chunks().take(right).to_pylist())
     clauses = [clause for clause in task.merge.clauses if clause.kind.matched]
     changes = list(_by_clause(clauses, _numbered(joined)))
@@ -76,6 +85,21 @@ def merge_batch(task: Matching, batch: pa.RecordBatch, ids: pa.Array, sink: Stor
         alone = batch.filter(lonely)
         nothing = _take(task.source, pa.nulls(alone.num_rows, pa.int64()))
         _store(task, _by_clause(rest, _numbered(_joined(alone, nothing))), ids.filter(lonely), sink)
+
+
+def _pairs(
+    task: Matching,
+    batch: pa.RecordBatch,
+    left: pa.Array,
+    right: pa.Array,
+    columns: Collection[tuple[str, ...]] | None = None,
+) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The rows of both sides by their numbers, in all columns or in some."""
+    source = task.source
+    if columns is not None:
+        batch = batch.select([name for name in batch.schema.names if (TARGET, name) in columns])
+        source = source.select([name for name in source.schema.names if (SOURCE, name) in columns])
+    return batch.take(left), _take(source, right)
 
 
 def insert_rows(merge: MergePlan, source: pa.Table, matched: BitMap, sink: StoresRows) -> None:
@@ -132,11 +156,14 @@ def _by_clause(clauses: Sequence[BoundClause], joined: pa.RecordBatch) -> Iterat
 def _partners(task: Matching, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
     """The pairs of row numbers, of the batch and of the source, whose keys are equal; null equals nothing."""
     keys = task.merge.keys
+    if isinstance(task.merge.condition, Literal) and task.merge.condition != TRUE:
+        return pa.array([], pa.int64()), pa.array([], pa.int64())
     if task.telling is not None:
         return _looked_up(task, batch, task.telling)
     if not keys:
-        left = [row for row in range(batch.num_rows) for _ in range(task.source.num_rows)]
-        return pa.array(left, pa.int64()), pa.array(list(range(task.source.num_rows)) * batch.num_rows, pa.int64())
+        pairs, others = pa.arange(0, batch.num_rows * task.source.num_rows), max(1, task.source.num_rows)
+        left = pc.divide(pairs, others)
+        return left, pc.subtract(pairs, pc.multiply(left, others))
     mine = pa.table({f"k{index}": one_zero(batch.column(key)) for index, (key, _) in enumerate(keys)})
     theirs = pa.table({f"k{index}": task.source.column(key_column(index)) for index in range(len(keys))})
     mine = mine.append_column("l", pa.arange(0, mine.num_rows))

@@ -14,6 +14,7 @@ from tablespec.errors import InvalidPredicateError
 from tablespec.expr.bind import bind
 from tablespec.expr.bind_value import bind_qualified, bind_value
 from tablespec.expr.nodes import (
+    FALSE,
     TRUE,
     And,
     Column,
@@ -33,6 +34,7 @@ from tablespec.expr.nodes import (
     columns_of,
     conjuncts,
 )
+from tablespec.expr.rewrite import simplify
 from tablespec.expr.value import Value, columns_of_value
 from tablespec.model.schema import Field, Schema, StructType
 
@@ -94,6 +96,11 @@ class MergePlan:
     source_filter: Predicate
     residual: Predicate
     clauses: tuple[BoundClause, ...]
+
+    @property
+    def condition(self) -> Predicate:
+        """What must hold besides the equality of keys."""
+        return simplify(And((self.residual, self.source_filter, self.target_filter)))
 
     @property
     def reads_all(self) -> bool:
@@ -164,6 +171,8 @@ def pruning(merge: MergePlan, known: Sequence[KeyValues], table: Schema) -> Pred
     """What rows of the table must satisfy to matter, in the table's own columns, by the keys of the source."""
     if merge.reads_all:
         return TRUE
+    if merge.condition == FALSE:
+        return FALSE
     parts = [unqualified(merge.target_filter)]
     parts += [_key_filter(column, values) for (column, _), values in zip(merge.keys, known)]
     return bind(all_of(tuple(parts)), table)

@@ -1,4 +1,4 @@
-"""Appends are streams: what they hold in memory does not grow with the data.
+"""What writes hold in memory does not grow with the data, nor with the pairs that a merge looks at.
 
 Each case runs in a process of its own, since the peak of a process only ever grows.
 """
@@ -63,3 +63,26 @@ def test_several_times_the_data_needs_about_the_same_memory(tmp_path, kind, smal
 
     before, after = map(int, done.stdout.split())
     assert after - before < (large - small) // 2, f"{before} MB became {after} MB"
+
+
+MERGE = """
+import resource, sys
+import pyarrow as pa
+import tablespec
+
+rows = pa.table({"id": pa.arange(0, 200_000)})
+table = tablespec.create_table(sys.argv[1], rows.schema)
+table.append(rows)
+bands = pa.table({"low": pa.arange(0, 500), "high": pa.arange(1, 501)})
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+done = table.merge(bands, "t.id >= s.low and t.id < s.high", tablespec.when_matched_delete())
+print(done.rows_deleted, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024 - before)
+"""
+
+
+def test_a_merge_without_equal_columns_looks_at_a_few_pairs_at_a_time(tmp_path):
+    command = [sys.executable, "-c", MERGE, str(tmp_path / "table")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    deleted, more = map(int, done.stdout.split())
+    assert (deleted, more < 200) == (500, True), f"{more} MB more"

@@ -110,6 +110,32 @@ def test_a_row_that_two_rows_would_change_is_named_and_nothing_changes(table, tm
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("never", ["false", "1 = 0", "t.id = s.id and null", "t.id = s.id and s.fare > 1 and false"])
+def test_under_a_condition_that_never_holds_every_row_is_inserted_and_none_matches(table, never):
+    table.merge(
+        rows((1, "x", 1.0)),
+        never,
+        tablespec.when_matched_delete(),
+        tablespec.when_not_matched_insert(),
+        tablespec.when_not_matched_by_source_update({"fare": "0.0"}, "t.id = 2"),
+    )
+
+    assert_same_rows(table.scan(), [(1, "sf", 10.0), (1, "x", 1.0), (2, "la", 0.0), (3, None, None)])
+
+
+def test_a_condition_without_equal_columns_finds_all_pairs_that_satisfy_it(table):
+    bands = pa.table({"low": [0.0, 15.0], "high": [15.0, 30.0], "name": ["cheap", "dear"]})
+
+    table.merge(
+        bands,
+        "t.fare >= s.low and t.fare < s.high and s.name != 'none' and t.id < 9",
+        tablespec.when_matched_update({"city": "s.name"}),
+        tablespec.when_not_matched_by_source_update({"city": "'nowhere'"}),
+    )
+
+    assert_same_rows(table.scan(), [(1, "cheap", 10.0), (2, "dear", 20.0), (3, "nowhere", None)])
+
+
 def test_a_source_without_rows_matches_nothing(table):
     nothing = rows()
 
