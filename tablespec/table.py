@@ -59,13 +59,12 @@ from tablespec.write.execution import Executing, Execution, Running, Strategy
 from tablespec.write.merge import begin_merge, merge
 from tablespec.write.merge_plan import Clause
 from tablespec.write.merge_spread import SpreadSource
+from tablespec.write.replace_using import overwrite_partitions, replace_using
 from tablespec.write.replace_where import (
     Replacement,
     ReplaceOptions,
     commit_replace,
-    overwrite_partitions,
     plan_replace,
-    replace_using,
     replace_where,
     replacements,
 )

@@ -9,20 +9,12 @@ import attrs
 import msgspec
 import pyarrow as pa
 
-from tablespec.arrow.schema import schema_of
-from tablespec.arrow.stream import ArrowStream, record_batches
-from tablespec.errors import (
-    FullTableChangeError,
-    NonPartitionedTableError,
-    PartitionColumnNotFoundError,
-    ReplaceWhereMismatchError,
-)
+from tablespec.errors import FullTableChangeError, NonPartitionedTableError, PartitionColumnNotFoundError
 from tablespec.expr.bind import bind
-from tablespec.expr.nodes import TRUE, Column, Compare, In, Literal, Op, Or, Predicate, Scalar, all_of, columns_of
+from tablespec.expr.nodes import TRUE, Or, Predicate, columns_of
 from tablespec.expr.render import render
 from tablespec.expr.rewrite import simplify
 from tablespec.formats.base import NewFile, TableFormat, TableState
-from tablespec.model.schema import Schema
 from tablespec.write.append import discard, discarding, is_recorded, writable
 from tablespec.write.check import constraints
 from tablespec.write.delete import delete_tasks, find_deleted
@@ -30,7 +22,7 @@ from tablespec.write.execution import Execution, Strategy
 from tablespec.write.fit import fit
 from tablespec.write.merge_sink import joined
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, dropped_rows, finish, run_all
-from tablespec.write.rows import KeyedRows, NewRows, RowWriter, WrittenRows, new_rows
+from tablespec.write.rows import NewRows, RowWriter, WrittenRows, new_rows
 
 Replacement = tuple[Predicate | str | None, NewRows]
 
@@ -68,7 +60,7 @@ def replace_where(
     added: list[NewFile] = []
     try:
         for predicate, (_, data) in zip(predicates, replacements):
-            added += _written(handle, predicate, data)
+            added += written(handle, predicate, data)
     except BaseException:
         discard(handle.format, tuple(added))
         raise
@@ -127,60 +119,6 @@ def commit_replace(
         return replace_where(format_, [(writer.predicate, rows)], options)
 
 
-def replace_using(
-    format_: TableFormat, columns: Sequence[str], data: ArrowStream | KeyedRows, execution: Execution = Execution()
-) -> ChangeResult:
-    """Replace the rows that have the same values in `columns` as some row of the data.
-
-    Null equals nothing, so that a row of the data with a null there is refused. Data without rows changes nothing.
-    """
-    given = data if isinstance(data, KeyedRows) else record_batches(data).read_all()
-    rows = _distinct(given, format_.latest().schema, columns)
-    if not rows:
-        return ChangeResult(instant=None)
-    for row in rows:
-        if None in row.values():
-            wanted = ", ".join(row)
-            raise ReplaceWhereMismatchError(format_.storage.url, f"equality of {wanted}", str(row))
-    return _replace_keys(format_, rows, given, Op.EQ, execution)
-
-
-def overwrite_partitions(
-    format_: TableFormat, data: ArrowStream | KeyedRows, execution: Execution = Execution()
-) -> ChangeResult:
-    """Replace every partition that the data has rows for; null and empty partitions count like others."""
-    state = format_.latest()
-    if not state.partition_columns:
-        raise NonPartitionedTableError(format_.storage.url)
-    given = data if isinstance(data, KeyedRows) else record_batches(data).read_all()
-    rows = _distinct(given, state.schema, state.partition_columns)
-    return _replace_keys(format_, rows, given, Op.NULL_SAFE_EQ, execution) if rows else ChangeResult(instant=None)
-
-
-def _distinct(data: pa.Table | KeyedRows, schema: Schema, columns: Sequence[str]) -> list[dict[str, Scalar]]:
-    """The values that columns of the table, which the data may spell otherwise, have together in the data."""
-    given = schema_of(data.schema if isinstance(data, pa.Table) else data.arrow_schema)
-    names = [given.field(name).name for name in columns]
-    found = data.select(names) if isinstance(data, pa.Table) else data.distinct(names)
-    spelled = [schema.field(name).name for name in columns]
-    rows: list[dict[str, Scalar]] = found.rename_columns(spelled).group_by(spelled).aggregate([]).to_pylist()
-    return rows
-
-
-def _replace_keys(
-    format_: TableFormat, rows: Sequence[dict[str, Scalar]], data: NewRows, op: Op, execution: Execution
-) -> ChangeResult:
-    if len(rows[0]) == 1 and op is Op.EQ:
-        (name,) = rows[0]
-        listed = In(Column((name,)), tuple(Literal(row[name]) for row in rows))
-        return replace_where(format_, [(listed, data)], ReplaceOptions(data_columns=True), execution)
-    keys = tuple(
-        all_of(tuple(Compare(op, Column((name,)), Literal(value)) for name, value in row.items())) for row in rows
-    )
-    predicate = keys[0] if len(keys) == 1 else Or(keys)
-    return replace_where(format_, [(predicate, data)], ReplaceOptions(data_columns=True), execution)
-
-
 def _checked(
     format_: TableFormat, state: TableState, predicate: Predicate | str | None, options: ReplaceOptions
 ) -> Predicate:
@@ -199,7 +137,8 @@ def _checked(
     return bound
 
 
-def _written(handle: ChangeHandle, predicate: Predicate, data: NewRows) -> tuple[NewFile, ...]:
+def written(handle: ChangeHandle, predicate: Predicate, data: NewRows) -> tuple[NewFile, ...]:
+    """The files of new rows, for each of which the predicate must be true."""
     incoming, target = new_rows(data), handle.target
     if not len(incoming.arrow_schema):
         return ()

@@ -152,37 +152,3 @@ def test_a_table_without_partitions_needs_to_allow_other_columns(tmp_path):
 
 
 # --- by values of the data ---
-
-
-@both
-def test_replace_using_replaces_rows_with_the_same_values(table, strategy):
-    table.replace_using(["p", "n"], rows((6, "a", 1), (7, "b", 1)), strategy=strategy)
-
-    assert_same_rows(table.scan(), [(2, "a", 2), (4, None, 2), (5, "d/e%", 1), (6, "a", 1), (7, "b", 1)])
-
-
-def test_replace_using_finds_columns_whatever_their_case(table):
-    table.replace_using(["P"], pa.table({"ID": [6], "P": ["a"], "N": [9]}))
-
-    assert_same_rows(table.scan("p = 'a'"), [(6, "a", 9)])
-
-
-@pytest.mark.parametrize("more", [(), ((6, "a", 1),)], ids=["alone", "beside others"])
-def test_replace_using_refuses_rows_without_the_value_that_they_replace_by(table, tmp_path, more):
-    before = contents(tmp_path)
-
-    with pytest.raises(ReplaceWhereMismatchError, match="None"):
-        table.replace_using(["p"], rows((7, None, 1), *more))
-
-    assert contents(tmp_path) == before
-
-
-def test_overwrite_partitions_replaces_those_that_the_data_has(table):
-    table.overwrite_partitions(rows((6, "a", 1), (7, None, 1)))
-
-    assert_same_rows(table.scan(columns=["id"]), [(3,), (5,), (6,), (7,)])
-
-
-def test_data_without_rows_replaces_nothing(table):
-    assert table.overwrite_partitions(rows()).instant is None
-    assert table.replace_using(["p"], rows()).instant is None

@@ -1,0 +1,118 @@
+"""Replacing the rows that have the same values in some columns as new ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablespec.arrow.schema import schema_of
+from tablespec.arrow.stream import ArrowStream, record_batches
+from tablespec.errors import NonPartitionedTableError, ReplaceWhereMismatchError
+from tablespec.expr.nodes import TRUE, Column, Compare, In, Literal, Op, Or, Scalar, all_of
+from tablespec.formats.base import TableFormat
+from tablespec.model.schema import Schema
+from tablespec.write.append import writable
+from tablespec.write.execution import Execution
+from tablespec.write.merge import MergeTask, merge_slices, merge_tasks
+from tablespec.write.merge_match import with_keys
+from tablespec.write.merge_plan import LISTED_KEYS, SOURCE, TARGET, Clause, KeyValues, Kind, plan, pruning
+from tablespec.write.merge_sink import Fragment
+from tablespec.write.replace_where import ReplaceOptions, replace_where, written
+from tablespec.write.row_change import ChangeResult, Finish, begin, finish, run_all
+from tablespec.write.rows import KeyedRows, NewRows
+
+
+def replace_using(
+    format_: TableFormat, columns: Sequence[str], data: ArrowStream | KeyedRows, execution: Execution = Execution()
+) -> ChangeResult:
+    """Replace the rows that have the same values in `columns` as some row of the data.
+
+    Null equals nothing, so that a row of the data with a null there is refused. Data without rows changes nothing.
+    """
+    given = data if isinstance(data, KeyedRows) else record_batches(data).read_all()
+    state = format_.latest()
+    keys = _distinct(given, state.schema, columns)
+    if not keys.num_rows:
+        return ChangeResult(instant=None)
+    lacking = next((keys.filter(pc.is_null(column)) for column in keys.columns if column.null_count), None)
+    if lacking is not None:
+        wanted = ", ".join(keys.column_names)
+        raise ReplaceWhereMismatchError(format_.storage.url, f"equality of {wanted}", str(lacking.to_pylist()[0]))
+    if keys.num_rows <= LISTED_KEYS or {*keys.column_names} <= {*state.partition_columns}:
+        return replace_listed(format_, keys, given, Op.EQ, execution)
+    return replace_looked_up(format_, keys, given, execution)
+
+
+def overwrite_partitions(
+    format_: TableFormat, data: ArrowStream | KeyedRows, execution: Execution = Execution()
+) -> ChangeResult:
+    """Replace every partition that the data has rows for; null and empty partitions count like others."""
+    state = format_.latest()
+    if not state.partition_columns:
+        raise NonPartitionedTableError(format_.storage.url)
+    given = data if isinstance(data, KeyedRows) else record_batches(data).read_all()
+    keys = _distinct(given, state.schema, state.partition_columns)
+    if not keys.num_rows:
+        return ChangeResult(instant=None)
+    return replace_listed(format_, keys, given, Op.NULL_SAFE_EQ, execution)
+
+
+def replace_listed(
+    format_: TableFormat, keys: pa.Table, data: NewRows, op: Op, execution: Execution = Execution()
+) -> ChangeResult:
+    """Replace the rows with one of some keys under a predicate that names each of them."""
+    rows: list[dict[str, Scalar]] = keys.to_pylist()
+    if keys.num_columns == 1 and op is Op.EQ:
+        (name,) = keys.column_names
+        listed = In(Column((name,)), tuple(Literal(row[name]) for row in rows))
+        return replace_where(format_, [(listed, data)], ReplaceOptions(data_columns=True), execution)
+    each = tuple(
+        all_of(tuple(Compare(op, Column((name,)), Literal(value)) for name, value in row.items())) for row in rows
+    )
+    predicate = each[0] if len(each) == 1 else Or(each)
+    return replace_where(format_, [(predicate, data)], ReplaceOptions(data_columns=True), execution)
+
+
+def replace_looked_up(
+    format_: TableFormat, keys: pa.Table, data: NewRows, execution: Execution = Execution()
+) -> ChangeResult:
+    """Replace the rows with one of many keys, which are looked up for each row of the table as in a merge."""
+    state = writable(format_, "WRITE").latest()
+    equal = tuple(Compare(Op.EQ, Column((TARGET, name)), Column((SOURCE, name))) for name in keys.column_names)
+    matched = plan(all_of(equal), [Clause(Kind.MATCHED_DELETE)], state.schema, schema_of(keys.schema))
+    known = [KeyValues.of(keys.column(name)) for _, name in matched.keys]
+    handle = begin(format_, state, "WRITE", pruning(matched, known, state.schema), strategy=execution.strategy)
+    tasks = merge_tasks(handle, matched, with_keys(keys, matched, state.schema))
+    fragments = run_all(handle, delete_partners, tasks, execution.runner)
+    # That new rows have one of the keys needs no test: the keys are theirs.
+    added = written(handle, TRUE, data)
+    record = Finish(
+        added=added,
+        parameters=(("mode", "Overwrite"), ("replaceUsing", ", ".join(keys.column_names))),
+        details=(("replaceUsing", _details(keys)),),
+    )
+    return finish(handle, fragments, record, execution=execution)
+
+
+def delete_partners(task: MergeTask) -> Sequence[Fragment]:
+    """Find the rows that have one of the keys; on a worker."""
+    return merge_slices(task).fragments
+
+
+def _details(keys: pa.Table) -> str:
+    now = time.time_ns() // 1_000_000
+    told = {"columns": keys.column_names, "keys": keys.num_rows, "timestamp": now, "dataChange": True}
+    return msgspec.json.encode(told).decode()
+
+
+def _distinct(data: pa.Table | KeyedRows, schema: Schema, columns: Sequence[str]) -> pa.Table:
+    """The values that columns of the table, which the data may spell otherwise, have together in the data."""
+    given = schema_of(data.schema if isinstance(data, pa.Table) else data.arrow_schema)
+    names = [given.field(name).name for name in columns]
+    found = data.select(names) if isinstance(data, pa.Table) else data.distinct(names)
+    spelled = [schema.field(name).name for name in columns]
+    return found.rename_columns(spelled).group_by(spelled).aggregate([])
