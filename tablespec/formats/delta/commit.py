@@ -21,7 +21,13 @@ from tablespec.formats.delta.actions import (
 from tablespec.formats.delta.adds import FORM_TAG, GROUP_TAG, INSTANT_TAG, TableShape
 from tablespec.formats.delta.mapping import MAX_COLUMN_ID, keeping_names, mapped
 from tablespec.formats.delta.partition_values import format_value, to_uri
-from tablespec.formats.delta.properties import check_change, check_properties, needed_features, used_by_schema
+from tablespec.formats.delta.properties import (
+    TOP_LEVEL_ACTIONS,
+    check_change,
+    check_properties,
+    needed_features,
+    used_by_schema,
+)
 from tablespec.formats.delta.protocol import DEFAULT_PROTOCOL, check_writable, require_upgrade_allowed, upgraded
 from tablespec.formats.delta.returned import returning
 from tablespec.formats.delta.row_change import addition, decode_add, removal
@@ -92,6 +98,8 @@ def commit_lines(change: Change, state: DeltaState, now: int) -> list[Line]:
     schema = state.schema if change.schema is None else change.schema
     schema, configuration = with_mapping(schema, configuration, mode_before=state.mapping_mode)
     lines = [_commit_info(change, state, now, configuration)]
+    if configuration.get(TOP_LEVEL_ACTIONS) == "true":
+        lines += _top_level(change)
     protocol = _protocol(change, state, needed_features(configuration, schema) | change.features)
     if protocol != state.reconciled.protocol:
         check_writable(protocol, state.storage.url, used_by_schema(schema))
@@ -103,6 +111,19 @@ def commit_lines(change: Change, state: DeltaState, now: int) -> list[Line]:
     lines += [Line(domain_metadata=_domain(name, text)) for name, text in change.domains]
     shape = TableShape(table=state.storage.url, schema=schema, partition_columns=partitions)
     return lines + _file_lines(change, state, shape, now)
+
+
+def _top_level(change: Change) -> list[Line]:
+    """What the commit says about itself, by actions of their own."""
+    lines = []
+    for name, text in change.details:
+        match name:
+            case "replaceWhere":
+                metrics = {metric: str(value) for metric, value in change.metrics}
+                lines.append(Line(replace_where={**msgspec.json.decode(text), "operationMetrics": metrics}))
+            case "skip":
+                lines += [Line(skip=skipped) for skipped in msgspec.json.decode(text)]
+    return lines
 
 
 def _file_lines(change: Change, state: DeltaState, shape: TableShape, now: int) -> list[Line]:

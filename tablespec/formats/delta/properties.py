@@ -15,6 +15,7 @@ from tablespec.model.schema import ArrayType, DataType, Field, MapType, Schema, 
 CONSTRAINT = "delta.constraints."
 INVARIANT = "delta.invariants"
 TYPE_CHANGES = "delta.typeChanges"
+TOP_LEVEL_ACTIONS = "tablespec.topLevelActions"
 _OLD_READERS = "tablespec.oldReaders"
 
 # A property that, set to that value, asks for features.
@@ -28,7 +29,7 @@ PROPERTY_FEATURES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("delta.columnMapping.mode", "name", ("columnMapping",)),
     ("delta.columnMapping.mode", "id", ("columnMapping",)),
     ("delta.checkpointPolicy", "v2", ("v2Checkpoint",)),
-    ("tablespec.topLevelActions", "true", ("tablespec-topLevelActions",)),
+    (TOP_LEVEL_ACTIONS, "true", ("tablespec-topLevelActions",)),
 )
 
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -43,7 +44,7 @@ _BOOLEANS = (
     "delta.enableRowTracking",
     "delta.enableInCommitTimestamps",
     "delta.enableTypeWidening",
-    "tablespec.topLevelActions",
+    TOP_LEVEL_ACTIONS,
     _OLD_READERS,
 )
 # What the format writes itself; another value would make files or row ids unreadable.
@@ -74,7 +75,7 @@ _BOUND_TO_FILES = _KEPT | {
     "delta.enableInCommitTimestamps",
     "delta.enableTypeWidening",
     "delta.checkpointPolicy",
-    "tablespec.topLevelActions",
+    TOP_LEVEL_ACTIONS,
 }
 
 

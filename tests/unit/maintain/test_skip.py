@@ -80,6 +80,18 @@ def test_the_commit_tells_what_was_skipped_and_why(table, tmp_path):
     assert told["retryAfter"] == told["skipTimestamp"] + 24 * HOUR
 
 
+def test_each_skip_is_an_action_of_its_own_where_the_table_wants_that(table, tmp_path):
+    path = corrupt_path(table)
+    table.set_properties({"tablespec.topLevelActions": "true"})
+
+    version = table.compact().instant.version
+
+    (info,) = actions_of(tmp_path, version, "commitInfo")
+    (told,) = actions_of(tmp_path, version, "skip")
+    assert (told["path"], [told]) == (path, info["tablespec"]["skip"])
+    assert [one.path for one in tablespec.open_table(str(tmp_path)).skips] == [path]
+
+
 @pytest.mark.parametrize("checkpointed", [False, True], ids=["from the commits", "from a checkpoint"])
 def test_the_table_knows_its_skips(table, tmp_path, checkpointed):
     (expected,) = table.compact().skipped

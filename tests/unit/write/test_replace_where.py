@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import deltalake
 import pyarrow as pa
 import pytest
 
@@ -99,6 +100,29 @@ def test_the_commit_tells_the_predicate_and_the_metrics(table, tmp_path):
     assert dict(result.metrics) | {"numDeletedRows": 2, "numOutputRows": 1, "numRemovedFiles": 1} == dict(
         result.metrics
     )
+
+
+def test_the_replacement_is_an_action_of_its_own_where_the_table_wants_that(table, tmp_path):
+    table.set_properties({"tablespec.topLevelActions": "true"})
+
+    result = table.replace_where("p = 'a'", rows((6, "a", 1)))
+
+    (told,) = actions_of(tmp_path, 3, "replaceWhere")
+    assert set(told) == {"predicate", "predicates", "timestamp", "dataChange", "operationMetrics"}
+    assert (told["predicate"], told["dataChange"]) == ("`p` = 'a'", True)
+    assert told["operationMetrics"] == {name: str(count) for name, count in result.metrics}
+    assert len(actions_of(tmp_path, 3, "remove")) == 1
+    (protocol,) = actions_of(tmp_path, 2, "protocol")
+    assert "tablespec-topLevelActions" in protocol["writerFeatures"]
+    left = [(3, "b", 1), (4, None, 2), (5, "d/e%", 1), (6, "a", 1)]
+    assert_same_rows(tablespec.open_table(str(tmp_path)).scan(), left)
+    assert_same_rows(deltalake.DeltaTable(tmp_path).to_pyarrow_table().select(SCHEMA.names), left)
+
+
+def test_otherwise_no_action_is_written_that_other_clients_do_not_know(table, tmp_path):
+    table.replace_where("p = 'a'", rows((6, "a", 1)))
+
+    assert actions_of(tmp_path, 2, "replaceWhere") == []
 
 
 def test_partitions_without_a_value_are_null_however_they_are_written(table):
