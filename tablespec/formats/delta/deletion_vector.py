@@ -19,7 +19,8 @@ MAGIC = 1681511377
 FILE_VERSION = 1
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_TO_B85 = str.maketrans(_Z85, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~")
+_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_TO_B85, _TO_Z85 = str.maketrans(_Z85, _B85), str.maketrans(_B85, _Z85)
 
 
 def locate(action: DeletionVectorAction, table: str) -> DeletionVector:
@@ -77,8 +78,7 @@ def decode_z85(text: str) -> bytes:
 
 def encode_z85(data: bytes) -> str:
     """Z85 text of bytes, whose number is a multiple of four."""
-    back = {ord(b85): z85 for z85, b85 in zip(_Z85, (chr(_TO_B85[ord(char)]) for char in _Z85))}
-    return base64.b85encode(data).decode().translate(back)
+    return base64.b85encode(data).decode().translate(_TO_Z85)
 
 
 def _place(action: DeletionVectorAction, table: str) -> tuple[str | None, bytes | None]:

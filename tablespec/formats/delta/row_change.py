@@ -65,6 +65,7 @@ def revise(state: DeltaState, deleted: Sequence[tuple[bytes, BitMap64]]) -> list
     if not deleted:
         return []
     identity = uuid.uuid4()
+    place = VECTOR_FOLDER + encode_z85(identity.bytes)
     chunks = [bytes([FILE_VERSION])]
     offset = 1
     revised = []
@@ -73,7 +74,7 @@ def revise(state: DeltaState, deleted: Sequence[tuple[bytes, BitMap64]]) -> list
         framed = struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
         vector = DeletionVectorAction(
             storage_type="u",
-            path_or_inline_dv=VECTOR_FOLDER + encode_z85(identity.bytes),
+            path_or_inline_dv=place,
             offset=offset,
             size_in_bytes=len(data),
             cardinality=len(positions),
