@@ -1,7 +1,9 @@
 """Files of the local file system, by plain calls of the operating system.
 
 That takes every name literally, where obstore hides names like `x#1`, and needs no start of an asynchronous runtime.
-A file comes to be under a hidden temporary name beside its own, so a crash leaves at most that.
+A file comes to be under a hidden temporary name beside its own, so a crash leaves at most that and its folder.
+Folders are made for files as they need them, and go with a file that is given up; whoever writes into them at the same
+time makes them anew.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
+from threading import RLock
 from typing import BinaryIO
 from uuid import uuid4
 
@@ -27,12 +30,19 @@ from tablespec.storage.url import LOCAL
 # The names of files that are not complete yet.
 TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 
+# How often a folder may be taken away by others before there is a file in it; each of them has made it, and does so once.
+_MAKINGS = 100
+
 
 @attrs.frozen
 class LocalFiles:
     """The files below one folder, which need not exist yet; `Files` tells what the methods promise."""
 
     folder: str
+    # The folders that came to be for files of ours. Who holds the lock may make and remove some; a file that is
+    # dropped meanwhile is given up on the same thread.
+    _made: set[Path] = attrs.field(factory=set, init=False, eq=False, repr=False)
+    _folders: RLock = attrs.field(factory=RLock, init=False, eq=False, repr=False)
 
     def local_path(self, path: str) -> str:
         return f"{self.folder}/{path}"
@@ -78,7 +88,7 @@ class LocalFiles:
     def put_if_absent(self, path: str, data: bytes) -> bool:
         target = Path(self.local_path(path))
         with wrapped(LOCAL + str(target)):
-            temporary, file = _temporary_beside(target)
+            temporary, file = self._temporary_beside(target)
             try:
                 with file:
                     file.write(data)
@@ -87,7 +97,7 @@ class LocalFiles:
             except FileExistsError:
                 return False
             finally:
-                _remove(temporary)
+                self._remove(temporary)
             _sync_folder(target.parent)
         return True
 
@@ -95,12 +105,12 @@ class LocalFiles:
         target = Path(self.local_path(path))
         url = LOCAL + str(target)
         with wrapped(url):
-            temporary, file = _temporary_beside(target)
+            temporary, file = self._temporary_beside(target)
 
         def abandon() -> None:
             with suppress(OSError):
                 file.close()
-            _remove(temporary)
+            self._remove(temporary)
 
         def publish() -> None:
             try:
@@ -120,6 +130,7 @@ class LocalFiles:
         target = self.local_path(path)
         with wrapped(LOCAL + target), suppress(*MISSING):
             Path(target).unlink()
+            self._remove_folders(Path(target).parent)
 
     def _walk(self, start: str, after: str) -> Iterator[FileInfo]:
         for name, entry in self._entries(start):
@@ -143,6 +154,39 @@ class LocalFiles:
                 return ()
         return sorted(named, key=itemgetter(0))
 
+    def _temporary_beside(self, target: Path) -> tuple[Path, BinaryIO]:
+        temporary = target.with_name(f".{uuid4().hex}.tmp")
+        for _ in range(_MAKINGS):
+            with suppress(FileNotFoundError):
+                return temporary, temporary.open("xb")
+            # A writer that gives up may take the folder, or one above it, away again before there is anything in it.
+            with suppress(FileNotFoundError):
+                self._make_folder(target.parent)
+        return temporary, temporary.open("xb")
+
+    def _make_folder(self, folder: Path) -> None:
+        if folder.is_dir():
+            return
+        self._make_folder(folder.parent)
+        with self._folders, suppress(FileExistsError):
+            folder.mkdir()
+            self._made.add(folder)
+        _sync_folder(folder.parent)
+
+    def _remove(self, temporary: Path) -> None:
+        # Whether the target is there is decided already; a temporary that stays behind harms nobody.
+        with suppress(OSError):
+            temporary.unlink()
+            self._remove_folders(temporary.parent)
+
+    def _remove_folders(self, folder: Path) -> None:
+        """Take away the folders that were made for a file, as far up as nothing else is in them."""
+        with self._folders, suppress(OSError):
+            while folder in self._made:
+                folder.rmdir()
+                self._made.discard(folder)
+                folder = folder.parent
+
 
 def _info(path: str, status_of: Callable[[], os.stat_result]) -> FileInfo | None:
     try:
@@ -152,22 +196,6 @@ def _info(path: str, status_of: Callable[[], os.stat_result]) -> FileInfo | None
     if stat.S_ISDIR(status.st_mode):
         return None
     return FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
-
-
-def _temporary_beside(target: Path) -> tuple[Path, BinaryIO]:
-    temporary = target.with_name(f".{uuid4().hex}.tmp")
-    try:
-        return temporary, temporary.open("xb")
-    except FileNotFoundError:
-        _make_folder(target.parent)
-        return temporary, temporary.open("xb")
-
-
-def _make_folder(folder: Path) -> None:
-    if not folder.is_dir():
-        _make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
-        _sync_folder(folder.parent)
 
 
 def _sync(file: BinaryIO) -> None:
@@ -182,9 +210,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _remove(temporary: Path) -> None:
-    # Whether the target is there is decided already; a temporary that stays behind harms nobody.
-    with suppress(OSError):
-        temporary.unlink()

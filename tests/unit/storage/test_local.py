@@ -9,7 +9,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 
 import pyarrow as pa
 import pytest
@@ -130,6 +130,60 @@ def test_a_failed_publication_leaves_nothing(storage: Storage) -> None:
         file.close()
 
     assert list(storage.list()) == []
+
+
+@pytest.mark.parametrize("place", ["x", "a/x", "a/b/c/x"])
+def test_a_file_that_is_given_up_takes_the_folders_with_it_that_were_made_for_it(tmp_path: Path, place: str) -> None:
+    storage = Storage.at(f"{tmp_path}/lake/table")
+
+    storage.put(place, b"1")
+    storage.delete(place)
+    with pytest.raises(RuntimeError, match="gave up"), storage.create(place):
+        raise RuntimeError("gave up")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_of_others_stay_when_a_file_is_given_up(storage: Storage, tmp_path: Path) -> None:
+    Path(f"{tmp_path}/table/theirs").mkdir(parents=True)
+    storage.put("ours/full", b"1")
+
+    for place in ("theirs/x", "theirs/new/x", "ours/x"):
+        storage.put(place, b"1")
+        storage.delete(place)
+
+    assert sorted(path.name for path in Path(f"{tmp_path}/table").rglob("*")) == ["full", "ours", "theirs"]
+
+
+def test_a_put_if_absent_that_fails_takes_its_folders_with_it(storage: Storage, tmp_path: Path) -> None:
+    with pytest.raises(StorageError):
+        storage.put_if_absent("log/" + "n" * 256, b"1")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_writer_survives_others_that_give_up_in_the_same_folder(storage: Storage) -> None:
+    others = [Storage.at(storage.url) for _ in range(3)]
+    done = Event()
+
+    def give_up(other: Storage) -> int:
+        times = 0
+        while not done.is_set():
+            other.create("a/b/theirs").__exit__(RuntimeError, RuntimeError("gave up"), None)
+            times += 1
+        return times
+
+    with ThreadPoolExecutor(len(others)) as pool:
+        given_up = [pool.submit(give_up, other) for other in others]
+        try:
+            for number in range(300):
+                storage.put("a/b/ours", bytes([number % 256]))
+                assert storage.read("a/b/ours") == bytes([number % 256])
+                storage.delete("a/b/ours")
+        finally:
+            done.set()
+
+    assert all(future.result() for future in given_up)
 
 
 def test_of_many_threads_that_race_exactly_one_wins(storage: Storage) -> None:

@@ -141,6 +141,15 @@ def test_a_new_row_for_which_the_predicate_is_not_true_is_named_and_nothing_chan
     assert contents(tmp_path) == before
 
 
+def test_a_replacement_that_is_refused_leaves_no_folders_of_new_partitions(table, tmp_path):
+    before = sorted(tmp_path.rglob("*"))
+
+    with pytest.raises(ReplaceWhereMismatchError):
+        table.replace_where([("p = 'new'", rows((6, "new", 1))), ("p = 'newer'", rows((7, "newer", 1), (8, "x", 1)))])
+
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 @pytest.mark.parametrize("predicate", [None, "", "true", "1 = 1", "p = 'a' or true"])
 def test_all_rows_are_replaced_only_when_that_is_allowed(table, predicate):
     with pytest.raises(FullTableChangeError):
