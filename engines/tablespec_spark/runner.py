@@ -87,12 +87,12 @@ class Executors:
             outcomes = self._outcomes(_Attempt(function), tasks)
         except (PySparkException, Py4JJavaError) as error:
             raise SparkFailureError(first_sentence(error)) from error
-        for outcome in outcomes:
-            if isinstance(outcome, TableSpecError):
-                raise outcome
-            yield outcome
+        failures = [outcome for outcome in outcomes if isinstance(outcome, TableSpecError)]
+        yield from (outcome for outcome in outcomes if not isinstance(outcome, TableSpecError))
+        if failures:
+            raise failures[0]
 
-    def _outcomes(self, attempt: _Attempt, tasks: Sequence[Any]) -> Iterable[Any]:
+    def _outcomes(self, attempt: _Attempt, tasks: Sequence[Any]) -> Sequence[Any]:
         if is_connect(self.spark):
             pickled = [cloudpickle.dumps((attempt, task)) for task in tasks]  # type: ignore[no-untyped-call]  # it has no types
             told = spread(self.spark, pickled, _run_all, _OUTCOMES).collect()

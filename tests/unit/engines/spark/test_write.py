@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tablespec_spark.schema import spark_schema
 
 import tablespec
+from tablespec import UnsupportedTableError
 from tests.rows import assert_same_rows
 from tests.unit.engines.spark.types import EVERY_TYPE, NESTED
 
@@ -173,6 +174,14 @@ def test_tasks_run_on_executors_and_not_on_the_driver(spark):
     assert list(runner.run(_partition_number, [])) == []
 
 
+def test_what_other_tasks_did_is_told_before_one_fails(spark):
+    results = tablespec_spark.runner.Executors(spark).run(_fails_at_one, [0, 1, 2])
+
+    assert [next(results), next(results)] == [0, 2]
+    with pytest.raises(UnsupportedTableError):
+        next(results)
+
+
 def test_a_table_that_tasks_share_is_sent_to_executors_once(spark):
     table = pa.table({"n": range(100_000)})
     tasks = [(number, table) for number in range(5)]
@@ -183,6 +192,12 @@ def test_a_table_that_tasks_share_is_sent_to_executors_once(spark):
     assert max(sizes) < 200
     assert list(shared.values()) == [table]
     assert list(tablespec_spark.runner.Executors(spark).run(_counted, tasks)) == [(n, 100_000) for n in range(5)]
+
+
+def _fails_at_one(number):
+    if number == 1:
+        raise UnsupportedTableError("t", "the number one", "take another")
+    return number
 
 
 def _counted(task):
