@@ -30,7 +30,8 @@ from tablespec.model.schema import Schema
 from tablespec.storage.publishing import Publishing, discard
 from tablespec.storage.store import Storage
 
-GROUP = "_group"
+# Beside the columns of a table, for the group that a row stays in.
+GROUP = "__tablespec_group"
 # A page ends with the first so many rows that fill it; of long values these are fewer.
 PAGE_BYTES = 8 << 10
 PAGE_ROWS = 256

@@ -20,7 +20,8 @@ from tablespec.write.change_target import ChangeTarget, RowOp
 from tablespec.write.merge_plan import SOURCE, TARGET, BoundClause, Kind, MergePlan
 from tablespec.write.merge_sink import going, page
 
-NUMBER = "_source_row"
+# Columns of a source may have any name that does not begin like ours.
+NUMBER = "__tablespec_number"
 _PAIR = "_pair"
 # How many pairs are looked at together where there are no keys to find them by.
 _PAIRS_AT_ONCE = 1 << 18
@@ -230,7 +231,7 @@ def with_keys(source: pa.Table, merge_plan: MergePlan, table: Schema) -> pa.Tabl
 
 def key_column(index: int) -> str:
     """The column of a source that holds its keys in the type of the table's."""
-    return f"_key{index}"
+    return f"__tablespec_key{index}"
 
 
 def _key_values(values: pa.Array, field: Field) -> pa.Array:

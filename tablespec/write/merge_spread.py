@@ -32,7 +32,7 @@ from tablespec.write.newest import Newest
 # The columns of exchanged rows, beside those of both sides and the keys: which side a row is from, and its number in the source.
 SIDE, ORDER = "_side", "_order"
 _OF_SOURCE, _OF_TABLE = 0, 1
-_OLD = "_old"
+_OLD = "__tablespec_old"
 
 
 @runtime_checkable

@@ -21,15 +21,13 @@ class Newest:
 
     def of(self, rows: pa.Table) -> pa.Table:
         """The rows that count, in their order."""
-        numbered = rows.append_column("_number", pa.arange(0, rows.num_rows))
-        for name in self.key:
-            index = numbered.schema.get_field_index(name)
-            numbered = numbered.set_column(index, name, one_zero(numbered.column(name)))
+        keys = {f"key{index}": one_zero(rows.column(name)) for index, name in enumerate(self.key)}
+        keyed = pa.table({**keys, "number": pa.arange(0, rows.num_rows)})
         if self.ordering is not None:
+            ordering = rows.column(self.ordering)
             # Null orders below every value, and false below true.
-            numbered = numbered.append_column("_given", pc.is_valid(numbered.column(self.ordering)))
-            by = [("_given", "ascending"), (self.ordering, "ascending"), ("_number", "ascending")]
-            numbered = numbered.take(pc.sort_indices(numbered, sort_keys=by))
-        keyed = numbered.select([*self.key, "_number"])
-        last = keyed.group_by(list(self.key), use_threads=False).aggregate([("_number", "last")])
-        return rows.take(last.column("_number_last").combine_chunks().sort())
+            order = pa.table({"given": pc.is_valid(ordering), "value": ordering, "number": keyed.column("number")})
+            by = [(name, "ascending") for name in order.column_names]
+            keyed = keyed.take(pc.sort_indices(order, sort_keys=by))
+        last = keyed.group_by(list(keys), use_threads=False).aggregate([("number", "last")])
+        return rows.take(last.column("number_last").combine_chunks().sort())

@@ -28,20 +28,20 @@ from tablespec.formats.base import (
     WritableFormat,
 )
 from tablespec.index.narrow import Indexes, keyed_slices
-from tablespec.model.change import SliceChange
+from tablespec.model.change import CHANGE_TYPE, SliceChange
 from tablespec.model.instant import Instant
-from tablespec.model.row import FILE, POSITION
+from tablespec.model.row import FILE, POSITION, ROW_ID
 from tablespec.read.known import Known
 from tablespec.read.task import TaskSlice
 from tablespec.txn.transaction import new_operation_id
 from tablespec.write.append import commit_files, writable
 from tablespec.write.change_file import DeletedRows, slice_of
 from tablespec.write.change_file import record as write_record
-from tablespec.write.change_target import ChangeTarget, RowOp
+from tablespec.write.change_target import ROW, ChangeTarget, RowOp
 from tablespec.write.check import constraints
 from tablespec.write.copy_on_write import RewriteTask, rewrite, with_returned
 from tablespec.write.execution import Execution, Running, Strategy
-from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, discard_fragments, joined
+from tablespec.write.merge_sink import CASE, OP, Fragment, MergeSink, RowChangeParadigm, discard_fragments, joined
 from tablespec.write.page_source import UpdatablePageSource
 from tablespec.write.runner import Runner, gathered
 
@@ -59,6 +59,9 @@ _OPS = {
 }
 # These have the rows that change at hand, and record them as they go where the table keeps a change feed.
 _RECORDING = ("UPDATE", "MERGE")
+# The columns beside those of the table in what is read to find rows, and in pages of new values.
+_PLACE_NAMES = dict.fromkeys((FILE, POSITION), "where a row lies")
+_PAGE_NAMES = {OP: "what to do with a row", CASE: "the clause of a merge", ROW: "the row id", ROW_ID: "the id of a row"}
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -169,10 +172,7 @@ def begin(
     target.check_writable(state, operation)
     if operation != "MERGE":
         target.check_removable(state, operation)
-    taken = [name for name in (FILE, POSITION) if name in state.schema]
-    if taken:
-        feature = f"a column of its own named {taken[0]}, the name of where a row lies"
-        raise UnsupportedTableError(target.storage.url, feature, "rename it to change rows")
+    _check_names(target.storage.url, state, operation)
     on_read = state.properties.get(MERGE_ON_READ, "true") == "true"
     change_target = ChangeTarget(
         storage=target.storage,
@@ -195,6 +195,17 @@ def begin(
         operation_id=new_operation_id(),
         known=known,
     )
+
+
+def _check_names(url: str, state: TableState, operation: str) -> None:
+    """Refuse a table with a column that is called like one of those that go with rows on their way to files."""
+    taken = _PLACE_NAMES | (_PAGE_NAMES if operation in _RECORDING else {})
+    if state.properties.get(CHANGE_FEED) == "true":
+        taken |= {CHANGE_TYPE: "what happened to a row in the change feed"}
+    for name in state.schema.names:
+        if name in taken:
+            feature = f"a column of its own named {name}, the name of {taken[name]}"
+            raise UnsupportedTableError(url, feature, "rename it to change rows")
 
 
 def narrowed_files(

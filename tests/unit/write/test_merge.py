@@ -14,6 +14,7 @@ from tablespec.errors import (
     InvalidPredicateError,
     MultipleMatchesError,
     NoRecordKeyError,
+    UnsupportedTableError,
 )
 from tests.handmade import contents
 from tests.rows import assert_same_rows
@@ -266,3 +267,46 @@ def test_a_table_without_a_record_key_cannot_be_upserted(tmp_path):
 def test_a_condition_in_the_place_of_values_is_refused_with_the_way_out():
     with pytest.raises(InvalidPredicateError, match="where="):
         tablespec.when_not_matched_insert("s.id > 1")
+
+
+@both
+@pytest.mark.parametrize(
+    "name", ["_number", "_given", "_group", "_old", "_source_row", "_key0", "_row_commit_version", "t", "s"]
+)
+def test_columns_of_the_table_may_be_named_like_anything_that_a_merge_makes_by_itself(tmp_path, name, strategy):
+    schema = pa.schema({"id": pa.int64(), name: pa.int64()})
+    table = tablespec.create_table(str(tmp_path), schema, key=["id"], properties={"delta.enableChangeDataFeed": "true"})
+    table.append(pa.table([[1, 2, 3], [10, 20, 30]], schema=schema))
+
+    table.upsert(pa.table([[1, 1, 4], [11, 12, 40]], schema=schema), order_by=name, strategy=strategy)
+    table.merge(
+        pa.table([[2, 5], [21, 50]], schema=schema),
+        f"t.id = s.id and t.`{name}` < s.`{name}`",
+        tablespec.when_matched_update(),
+        tablespec.when_not_matched_insert(),
+        tablespec.when_not_matched_by_source_delete(f"t.`{name}` = 30"),
+        strategy=strategy,
+    )
+
+    assert_same_rows(table.scan(), [(1, 12), (2, 21), (4, 40), (5, 50)])
+
+
+@pytest.mark.parametrize("name", ["_op", "_case", "_row", "_row_id", "_file", "_position", "_change_type"])
+def test_columns_named_like_those_of_a_page_are_refused_by_name(tmp_path, name):
+    schema = pa.schema({"id": pa.int64(), name: pa.int64()})
+    table = tablespec.create_table(str(tmp_path), schema, key=["id"], properties={"delta.enableChangeDataFeed": "true"})
+    data = pa.table([[1, 2], [10, 20]], schema=schema)
+    table.append(data)
+    before = contents(tmp_path)
+
+    for change in (
+        lambda: table.upsert(data),
+        lambda: table.merge(data, "t.id = s.id", tablespec.when_matched_update()),
+        lambda: table.update({name: 1}, "id = 1"),
+        table.begin_update,
+        table.begin_merge,
+    ):
+        with pytest.raises(UnsupportedTableError, match=rf"named {name}, .* rename it"):
+            change()
+
+    assert contents(tmp_path) == before
