@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -43,7 +43,7 @@ def replace_using(
         wanted = ", ".join(keys.column_names)
         raise ReplaceWhereMismatchError(format_.storage.url, f"equality of {wanted}", str(lacking.to_pylist()[0]))
     if keys.num_rows <= LISTED_KEYS or {*keys.column_names} <= {*state.partition_columns}:
-        return replace_listed(format_, keys, given, Op.EQ, execution)
+        return replace_listed(format_, keys.to_pylist(), given, Op.EQ, execution)
     return replace_looked_up(format_, keys, given, execution)
 
 
@@ -55,23 +55,28 @@ def overwrite_partitions(
     if not state.partition_columns:
         raise NonPartitionedTableError(format_.storage.url)
     given = data if isinstance(data, KeyedRows) else record_batches(data).read_all()
-    keys = _distinct(given, state.schema, state.partition_columns)
-    if not keys.num_rows:
-        return ChangeResult(instant=None)
-    return replace_listed(format_, keys, given, Op.NULL_SAFE_EQ, execution)
+    # Values without characters are stored as null, and the new rows are looked at as they are stored.
+    keys = [
+        {name: None if value in ("", b"") else value for name, value in row.items()}
+        for row in _distinct(given, state.schema, state.partition_columns).to_pylist()
+    ]
+    return replace_listed(format_, keys, given, Op.NULL_SAFE_EQ, execution) if keys else ChangeResult(instant=None)
 
 
 def replace_listed(
-    format_: TableFormat, keys: pa.Table, data: NewRows, op: Op, execution: Execution = Execution()
+    format_: TableFormat,
+    keys: Sequence[Mapping[str, Scalar]],
+    data: NewRows,
+    op: Op,
+    execution: Execution = Execution(),
 ) -> ChangeResult:
     """Replace the rows with one of some keys under a predicate that names each of them."""
-    rows: list[dict[str, Scalar]] = keys.to_pylist()
-    if keys.num_columns == 1 and op is Op.EQ:
-        (name,) = keys.column_names
-        listed = In(Column((name,)), tuple(Literal(row[name]) for row in rows))
+    if len(keys[0]) == 1 and op is Op.EQ:
+        (name,) = keys[0]
+        listed = In(Column((name,)), tuple(Literal(row[name]) for row in keys))
         return replace_where(format_, [(listed, data)], ReplaceOptions(data_columns=True), execution)
     each = tuple(
-        all_of(tuple(Compare(op, Column((name,)), Literal(value)) for name, value in row.items())) for row in rows
+        all_of(tuple(Compare(op, Column((name,)), Literal(value)) for name, value in row.items())) for row in keys
     )
     predicate = each[0] if len(each) == 1 else Or(each)
     return replace_where(format_, [(predicate, data)], ReplaceOptions(data_columns=True), execution)

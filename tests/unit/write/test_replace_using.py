@@ -64,6 +64,14 @@ def test_overwrite_partitions_replaces_those_that_the_data_has(table):
     assert_same_rows(table.scan(columns=["id"]), [(3,), (5,), (6,), (7,)])
 
 
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())], ids=str)
+def test_overwrite_partitions_replaces_the_partition_without_a_value_however_the_data_writes_it(table, text):
+    new = rows((7, "", 1), (8, "b", 1))
+    table.overwrite_partitions(new.set_column(1, "p", new["p"].cast(text)))
+
+    assert_same_rows(table.scan(), [(1, "a", 1), (2, "a", 2), (5, "d/e%", 1), (7, None, 1), (8, "b", 1)])
+
+
 def test_data_without_rows_replaces_nothing(table):
     assert table.overwrite_partitions(rows()).instant is None
     assert table.replace_using(["p"], rows()).instant is None
@@ -141,7 +149,7 @@ def test_keys_that_are_looked_up_and_keys_that_are_listed_replace_the_same_rows(
         return pa.table([*columns, pa.arange(start, start + len(rows))], names=["a", "b", "number"])
 
     left = []
-    for replace in (lambda *given: replace_listed(*given, Op.EQ), replace_looked_up):
+    for replace in (lambda table, keys, data: replace_listed(table, keys.to_pylist(), data, Op.EQ), replace_looked_up):
         table = tablespec.create_table(f"memory://{uuid.uuid4()}/t", filled([], 0).schema)
         if stored:
             table.append(filled(stored, 0))
