@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tablespec.arrow.convert import by_logical_name, convert, nulls
 from tablespec.arrow.schema import arrow_schema, schema_of
-from tablespec.errors import SchemaMismatchError
+from tablespec.errors import ColumnNotFoundError, SchemaMismatchError
 from tablespec.model.schema import (
     BYTE,
     DATE,
@@ -48,7 +48,7 @@ class Fit:
 def fit(data: pa.Schema, table: Schema, url: str, partition_columns: tuple[str, ...], *, merge_schema: bool) -> Fit:
     """How data of that Arrow schema goes into a table; raises naming every difference that stands in the way."""
     incoming = schema_of(data)
-    _check_names(incoming, url)
+    check_names(incoming, url)
     grown, problems = _merged(incoming.fields, table.fields, "", merge=merge_schema)
     given = {field.name.lower() for field in incoming}
     lacking = [name for name in partition_columns if name.lower() not in given]
@@ -86,7 +86,16 @@ def as_stored(batch: pa.RecordBatch, partition_columns: tuple[str, ...]) -> pa.R
     return batch
 
 
-def _check_names(incoming: Schema, url: str) -> None:
+def column_of_data(data: Schema, name: str) -> Field:
+    """The column of data that has the name of a column of the table."""
+    try:
+        return data.field(name)
+    except ColumnNotFoundError as error:
+        raise attrs.evolve(error, where="the data") from None
+
+
+def check_names(incoming: Schema, url: str) -> None:
+    """Refuse data in which a name stands more than once, whatever its case."""
     twice = repeated_names(incoming.fields)
     if twice:
         raise SchemaMismatchError(

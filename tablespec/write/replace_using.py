@@ -11,12 +11,18 @@ import pyarrow.compute as pc
 
 from tablespec.arrow.schema import schema_of
 from tablespec.arrow.stream import ArrowStream, record_batches
-from tablespec.errors import NonPartitionedTableError, ReplaceWhereMismatchError
+from tablespec.errors import (
+    InvalidSchemaError,
+    NonPartitionedTableError,
+    ReplaceWhereMismatchError,
+    UnsupportedTypeError,
+)
 from tablespec.expr.nodes import TRUE, Column, Compare, In, Literal, Op, Or, Scalar, all_of
 from tablespec.formats.base import TableFormat
-from tablespec.model.schema import Schema
+from tablespec.model.schema import DecimalType, Primitive, Schema
 from tablespec.write.append import writable
 from tablespec.write.execution import Execution
+from tablespec.write.fit import column_of_data
 from tablespec.write.merge import MergeTask, merge_slices, merge_tasks
 from tablespec.write.merge_match import with_keys
 from tablespec.write.merge_plan import LISTED_KEYS, SOURCE, TARGET, Clause, KeyValues, Kind, plan, pruning
@@ -116,8 +122,14 @@ def _details(keys: pa.Table) -> str:
 
 def _distinct(data: pa.Table | KeyedRows, schema: Schema, columns: Sequence[str]) -> pa.Table:
     """The values that columns of the table, which the data may spell otherwise, have together in the data."""
+    fields = [schema.field(name) for name in columns]
+    spelled = [field.name for field in fields]
+    if not fields or len(set(spelled)) < len(spelled):
+        raise InvalidSchemaError("rows are replaced by the values of one column or more, each named once")
+    for field in fields:
+        if not isinstance(field.type, Primitive | DecimalType):
+            raise UnsupportedTypeError(field.name, str(field.type), "rows cannot be replaced by its values")
     given = schema_of(data.schema if isinstance(data, pa.Table) else data.arrow_schema)
-    names = [given.field(name).name for name in columns]
+    names = [column_of_data(given, name).name for name in columns]
     found = data.select(names) if isinstance(data, pa.Table) else data.distinct(names)
-    spelled = [schema.field(name).name for name in columns]
     return found.rename_columns(spelled).group_by(spelled).aggregate([])

@@ -6,11 +6,12 @@ import attrs
 
 from tablespec.arrow.schema import schema_of
 from tablespec.arrow.stream import ArrowStream, record_batches
-from tablespec.errors import NoRecordKeyError
+from tablespec.errors import NoRecordKeyError, UnsupportedTypeError
 from tablespec.expr.nodes import Column, Compare, IsNull, Op, Or, Predicate, all_of
 from tablespec.formats.base import TableFormat
-from tablespec.model.schema import Schema
+from tablespec.model.schema import DecimalType, Primitive, Schema
 from tablespec.write.execution import Execution
+from tablespec.write.fit import column_of_data
 from tablespec.write.merge import merge, merge_spread
 from tablespec.write.merge_plan import SOURCE, TARGET, Clause, Kind
 from tablespec.write.merge_spread import SpreadSource
@@ -40,8 +41,10 @@ def upsert(
     given = data if isinstance(data, SpreadSource) else record_batches(data).read_all()
     named = schema_of(given.arrow_schema if isinstance(given, SpreadSource) else given.schema)
     for name in (*state.record_key, *(() if ordering is None else (ordering,))):
-        named.field(name)
-        state.schema.field(name)
+        field = state.schema.field(name)
+        if not isinstance(field.type, Primitive | DecimalType):
+            raise UnsupportedTypeError(field.name, str(field.type), "records cannot be told apart or ordered by it")
+        column_of_data(named, name)
     ordering = None if ordering is None else state.schema.field(ordering).name
     newest = Newest(state.record_key, ordering)
     on = all_of(tuple(Compare(Op.EQ, Column((TARGET, key)), Column((SOURCE, key))) for key in state.record_key))

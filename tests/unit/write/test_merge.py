@@ -15,6 +15,7 @@ from tablespec.errors import (
     MultipleMatchesError,
     NoRecordKeyError,
     UnsupportedTableError,
+    UnsupportedTypeError,
 )
 from tests.handmade import contents
 from tests.rows import assert_same_rows
@@ -310,3 +311,23 @@ def test_columns_named_like_those_of_a_page_are_refused_by_name(tmp_path, name):
             change()
 
     assert contents(tmp_path) == before
+
+
+def test_an_upsert_names_what_the_data_lacks(table):
+    with pytest.raises(ColumnNotFoundError, match="the data has no column 'id'"):
+        table.upsert(rows((1, "sf", 1.0)).drop(["id"]))
+    with pytest.raises(ColumnNotFoundError, match="the data has no column 'fare'"):
+        table.upsert(rows((1, "sf", 1.0)).drop(["fare"]), order_by="fare")
+    with pytest.raises(ColumnNotFoundError, match="the table has no column 'when'"):
+        table.upsert(rows((1, "sf", 1.0)), order_by="when")
+
+
+@pytest.mark.parametrize("nested", [pa.struct({"x": pa.int64()}), pa.list_(pa.int64())], ids=str)
+def test_records_are_neither_told_apart_nor_ordered_by_nested_values(tmp_path, nested):
+    schema = pa.schema({"id": pa.int64(), "v": nested})
+    data = pa.table([[1], pa.array([None], nested)], schema=schema)
+
+    with pytest.raises(UnsupportedTypeError, match="column v"):
+        tablespec.create_table(f"{tmp_path}/keyed", schema, key=["v"]).upsert(data)
+    with pytest.raises(UnsupportedTypeError, match="column v"):
+        tablespec.create_table(f"{tmp_path}/ordered", schema, key=["id"]).upsert(data, order_by="v")

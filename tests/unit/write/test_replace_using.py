@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 import tablespec
 from tablespec import Op, Strategy
-from tablespec.errors import ReplaceWhereMismatchError, TypeMismatchError
+from tablespec.errors import (
+    ColumnNotFoundError,
+    InvalidSchemaError,
+    ReplaceWhereMismatchError,
+    TypeMismatchError,
+    UnsupportedTypeError,
+)
 from tablespec.write.merge_plan import LISTED_KEYS
 from tablespec.write.replace_using import replace_listed, replace_looked_up
 from tests.handmade import actions_of, contents
@@ -56,6 +62,27 @@ def test_replace_using_refuses_rows_without_the_value_that_they_replace_by(table
         table.replace_using(["p"], rows((7, None, 1), *more))
 
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("columns", "error"),
+    [
+        ([], InvalidSchemaError("rows are replaced by the values of one column or more, each named once")),
+        (["n", "N"], InvalidSchemaError("rows are replaced by the values of one column or more, each named once")),
+        (["zz"], ColumnNotFoundError("zz", (), "the table")),
+        (["id"], ColumnNotFoundError("id", (), "the data")),
+        (["s"], UnsupportedTypeError("s", "struct<x:long>", "rows cannot be replaced by its values")),
+    ],
+    ids=["none", "twice", "unknown", "not in the data", "nested"],
+)
+def test_replace_using_refuses_columns_that_rows_cannot_be_told_by(tmp_path, columns, error):
+    schema = SCHEMA.append(pa.field("s", pa.struct({"x": pa.int64()})))
+    table = tablespec.create_table(str(tmp_path), schema)
+
+    with pytest.raises(type(error)) as refused:
+        table.replace_using(columns, pa.table({"n": [1], "s": [{"x": 1}]}, schema=schema.remove(0).remove(0)))
+
+    assert str(refused.value) == str(error)
 
 
 def test_overwrite_partitions_replaces_those_that_the_data_has(table):

@@ -182,6 +182,3 @@ def test_a_table_without_partitions_needs_to_allow_other_columns(tmp_path):
     with pytest.raises(NonPartitionedTableError):
         flat.replace_where("n = 1", rows())
     assert flat.replace_where("n = 1", data_columns=True).rows_deleted == 3
-
-
-# --- by values of the data ---
