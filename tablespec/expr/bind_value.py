@@ -51,7 +51,7 @@ def bind_value(
     target: DataType | None = None,
     qualifiers: tuple[str, ...] = (),
     *,
-    column: str = "to set",
+    column: str = "",
 ) -> Value:
     """The value in terms of a schema: every part has a type, and that of the whole is `target` when given.
 

@@ -22,7 +22,7 @@ from tablespec.read.task import TaskSlice, shares
 from tablespec.write.append import writable
 from tablespec.write.change_target import RowOp, row_ids
 from tablespec.write.execution import Execution, Strategy
-from tablespec.write.fit import fitted
+from tablespec.write.fit import check_names, fitted
 from tablespec.write.merge_match import Matching, insert_rows, key_column, merge_batch, with_keys
 from tablespec.write.merge_plan import Clause, KeyValues, MergePlan, needed_columns, plan, pruning
 from tablespec.write.merge_sink import Fragment, MergeSink
@@ -64,6 +64,7 @@ def merge(
         return merge_spread(format_, source, schema_of(source.arrow_schema), on, clauses, execution=execution)
     stream = record_batches(source)
     source_schema = schema_of(stream.schema)
+    check_names(source_schema, format_.storage.url)
     wanted = pa.schema([field.with_nullable(True) for field in arrow_schema(source_schema)])
     rows = pa.Table.from_batches(fitted(stream, source_schema), wanted)
     state = writable(format_, "MERGE").latest()
@@ -102,6 +103,7 @@ def merge_spread(
     Among rows of one record key only the `newest` count, where that is given. Without keys to send rows by, all are held here.
     """
     state = writable(format_, "MERGE").latest()
+    check_names(source_schema, format_.storage.url)
     merge_plan = plan(on, clauses, state.schema, source_schema)
     if not merge_plan.keys:
         return merge(format_, source.read_all(), on, clauses, execution=execution)

@@ -264,7 +264,9 @@ def _bound(clause: Clause, table: Schema, source: Schema, both: Schema) -> Bound
     values = {}
     for name, value in given.items():
         field = table.field(name)
-        values[field.name] = bind_value(value, both, field.type, (TARGET, SOURCE))
+        if field.name in values:
+            raise InvalidPredicateError(name, 0, f"the column {field.name} is set twice")
+        values[field.name] = bind_value(value, both, field.type, (TARGET, SOURCE), column=field.name)
         _check_sides(clause.kind, columns_of_value(values[field.name]))
     if clause.kind is not Kind.NOT_MATCHED_INSERT:
         for name in table.names:

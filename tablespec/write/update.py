@@ -71,7 +71,7 @@ def bound_assignments(schema: Schema, assignments: Assignments) -> tuple[tuple[s
         field = schema.field(name)
         if field.name in bound:
             raise InvalidPredicateError(name, 0, f"the column {field.name} is set twice")
-        bound[field.name] = bind_value(value, schema, field.type)
+        bound[field.name] = bind_value(value, schema, field.type, column=field.name)
     return tuple(bound.items())
 
 

@@ -14,6 +14,8 @@ from tablespec.errors import (
     InvalidPredicateError,
     MultipleMatchesError,
     NoRecordKeyError,
+    SchemaMismatchError,
+    TypeMismatchError,
     UnsupportedTableError,
     UnsupportedTypeError,
 )
@@ -331,3 +333,23 @@ def test_records_are_neither_told_apart_nor_ordered_by_nested_values(tmp_path, n
         tablespec.create_table(f"{tmp_path}/keyed", schema, key=["v"]).upsert(data)
     with pytest.raises(UnsupportedTypeError, match="column v"):
         tablespec.create_table(f"{tmp_path}/ordered", schema, key=["id"]).upsert(data, order_by="v")
+
+
+def test_a_clause_that_sets_a_column_twice_is_refused(table):
+    for clause in (tablespec.when_matched_update, tablespec.when_not_matched_insert):
+        with pytest.raises(InvalidPredicateError, match="fare is set twice"):
+            table.merge(rows((1, "x", 1.0)), "t.id = s.id", clause({"fare": "1", "FARE": "2"}))
+
+
+def test_a_source_with_the_same_column_twice_is_refused(table):
+    source = pa.table({"id": [1], "ID": [2], "fare": [1.0]})
+
+    with pytest.raises(SchemaMismatchError, match="the column id stands more than once"):
+        table.merge(source, "t.id = s.id", tablespec.when_matched_update({"fare": "s.fare"}))
+
+
+def test_a_value_that_does_not_fit_is_told_with_its_column(table):
+    with pytest.raises(TypeMismatchError, match="column fare is of type double"):
+        table.merge(rows((1, "x", 1.0)), "t.id = s.id", tablespec.when_matched_update({"Fare": "s.city"}))
+    with pytest.raises(TypeMismatchError, match="column fare is of type double"):
+        table.update({"Fare": "city"}, "id = 1")
