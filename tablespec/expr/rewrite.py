@@ -25,7 +25,7 @@ from tablespec.expr.nodes import (
 
 
 def simplify(predicate: Predicate) -> Predicate:
-    """The predicate without needless constants, double negations, repetitions and nested ANDs or ORs."""
+    """The predicate without needless constants, double negations, repetitions, IS NULL beside IS NOT NULL, and nested ANDs or ORs."""
     match predicate:
         case And(operands):
             return _joined(And, operands, neutral=TRUE, decisive=FALSE)
@@ -63,7 +63,8 @@ def _joined(
     for operand in operands:
         simple = simplify(operand)
         parts |= dict.fromkeys(simple.operands if isinstance(simple, connective) else (simple,))
-    if decisive in parts:
+    # IS NULL is never null itself, so of it and its opposite always exactly one holds.
+    if decisive in parts or any(isinstance(part, IsNull) and Not(part) in parts for part in parts):
         return decisive
     kept = tuple(part for part in parts if part != neutral)
     if not kept:

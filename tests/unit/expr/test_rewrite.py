@@ -60,6 +60,9 @@ def test_a_simple_predicate_stays_as_it_is(predicate: Predicate) -> None:
         ("a = 1 AND (b = 2 AND a = 1)", "a = 1 AND b = 2"),
         ("TRUE AND TRUE", "TRUE"),
         ("NOT (a = 1 AND FALSE)", "TRUE"),
+        ("a IS NULL OR b = 1 OR a IS NOT NULL", "TRUE"),
+        ("a IS NULL AND a IS NOT NULL", "FALSE"),
+        ("a IS NULL OR b IS NOT NULL", "a IS NULL OR b IS NOT NULL"),
     ],
 )
 def test_constants_and_repetitions_disappear(text: str, simple: str) -> None:
