@@ -9,7 +9,12 @@ import attrs
 import msgspec
 import pyarrow as pa
 
-from tablespec.errors import FullTableChangeError, NonPartitionedTableError, PartitionColumnNotFoundError
+from tablespec.errors import (
+    FullTableChangeError,
+    InvalidPredicateError,
+    NonPartitionedTableError,
+    PartitionColumnNotFoundError,
+)
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Or, Predicate, columns_of
 from tablespec.expr.render import render
@@ -86,6 +91,9 @@ def replacements(
 ) -> Sequence[Replacement]:
     """One predicate with its data, or a sequence of such pairs, as pairs; without data the rows only go."""
     if isinstance(predicate, Sequence) and not isinstance(predicate, str):
+        if data is not None or any(len(pair) != 2 for pair in predicate):
+            why = "several predicates are given as pairs, each with its own data"
+            raise InvalidPredicateError(str([pair[0] for pair in predicate]), 0, why)
         return predicate
     return [(predicate, pa.table({}) if data is None else data)]
 

@@ -89,6 +89,15 @@ def test_several_predicates_are_one_commit(table, tmp_path):
     assert info["tablespec"]["replaceWhere"]["predicates"] == ["`p` = 'a'", "`p` IS NULL"]
 
 
+def test_data_beside_several_predicates_is_refused_and_not_dropped(table, tmp_path):
+    before = contents(tmp_path)
+
+    with pytest.raises(InvalidPredicateError, match="each with its own data"):
+        table.replace_where([("p = 'a'", rows((6, "a", 1)))], rows((7, "a", 1)))
+
+    assert contents(tmp_path) == before
+
+
 def test_the_commit_tells_the_predicate_and_the_metrics(table, tmp_path):
     result = table.replace_where("p = 'a'", rows((6, "a", 1)))
 
@@ -150,7 +159,7 @@ def test_a_replacement_that_is_refused_leaves_no_folders_of_new_partitions(table
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("predicate", [None, "", "true", "1 = 1", "p = 'a' or true"])
+@pytest.mark.parametrize("predicate", [None, "", "true", "1 = 1", "p = 'a' or true", "p is null or p is not null"])
 def test_all_rows_are_replaced_only_when_that_is_allowed(table, predicate):
     with pytest.raises(FullTableChangeError):
         table.replace_where(predicate, rows((9, "z", 1)))
