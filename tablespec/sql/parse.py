@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from tablespec.errors import InvalidStatementError
 from tablespec.sql.parse_merge import read_merge
@@ -53,6 +54,9 @@ def _update(source: Source, tree: exp.Update) -> Update:
 
 def _insert(source: Source, tree: exp.Insert) -> Insert:
     source.only(tree, "this", "expression", "where", "by_name")
+    if tree.args.get("where") is None:
+        for keyword in (TokenType.WHERE, TokenType.REPLACE):
+            source.refuse_empty(keyword, TokenType.VALUES, TokenType.SELECT, TokenType.WITH)
     written = tree.this if isinstance(tree.this, exp.Schema) else None
     target = tree.this if written is None else written.this
     table = source.name(target)

@@ -6,6 +6,7 @@ from itertools import chain, repeat
 
 import attrs
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from tablespec.errors import InvalidStatementError
 from tablespec.expr.nodes import TRUE
@@ -36,6 +37,10 @@ class _Scopes:
 def read_merge(source: Source, tree: exp.Merge) -> Merge:
     """MERGE INTO a table USING a table, VALUES or SELECT."""
     source.only(tree, "this", "using", "on", "whens")
+    source.refuse_empty(TokenType.ON, TokenType.WHEN)
+    source.refuse_empty(TokenType.AND, TokenType.THEN)
+    if not tree.args.get("on"):
+        raise source.refusal(tree, "ON is missing, with the condition under which rows match")
     table = source.name(tree.this)
     using = tree.args["using"]
     rows, source_name, names = _using(source, using)
@@ -47,9 +52,8 @@ def read_merge(source: Source, tree: exp.Merge) -> Merge:
     scopes = _Scopes(Scope(source, qualifiers_of(source, tree.this, table)), Scope(source, (*sides[0], *sides[1])))
     whens = zip(tree.args["whens"].expressions, chain(source.when_positions(), repeat(0)))
     clauses = tuple(_clause(source, when, position, scopes) for when, position in whens)
-    return Merge(
-        table=table, source=rows, names=names, on=scopes.both.condition(tree.args.get("on")) or TRUE, clauses=clauses
-    )
+    on = scopes.both.condition(tree.args["on"]) or TRUE
+    return Merge(table=table, source=rows, names=names, on=on, clauses=clauses)
 
 
 def _using(source: Source, node: exp.Expr) -> tuple[Rows, Name, tuple[str, ...]]:

@@ -90,6 +90,13 @@ class Source:
         self.only(table, "this", "db", "catalog", "alias", *parts)
         return Name(tuple(part.name for part in table.parts), self.position(table.parts[0]))
 
+    def refuse_empty(self, keyword: TokenType, *following: TokenType) -> None:
+        """Refuse a keyword right before one of the following: sqlglot leaves the condition between them out, and every row is meant."""
+        for before, one, after in zip(self.tokens, self.tokens[1:], self.tokens[2:]):
+            named = before.token_type in (TokenType.INTO, TokenType.TABLE, TokenType.DOT)
+            if one.token_type == keyword and after.token_type in following and not named:
+                raise InvalidStatementError(self.text, one.start, f"a condition is missing after {one.text.upper()}")
+
     def when_positions(self) -> list[int]:
         """Where the clauses of a MERGE begin; unlike names and constants, keywords have no place in sqlglot's tree."""
         words = [token.text.upper() for token in self.tokens]

@@ -31,6 +31,20 @@ def test_any_condition_is_read_in_a_statement_as_by_itself(filtered):
     assert parse_statement(f"DELETE FROM `the table` WHERE {render(predicate)}").where == predicate
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO replace VALUES (1)",
+        "INSERT INTO db.replace SELECT a FROM o",
+        "INSERT INTO t SELECT a AS replace FROM replace",
+        "INSERT INTO t REPLACE WHERE values = 1 VALUES (1)",
+        "MERGE INTO t USING s ON t.a = 'ON' WHEN MATCHED AND s.a = 'AND' THEN DELETE",
+    ],
+)
+def test_keywords_may_be_names_and_values(statement):
+    parse_statement(statement)
+
+
 def test_a_condition_can_be_assigned():
     expected = Update(Name(("t",), 0), (("a", parse_value("(b = 1 OR c)")),), None)
 
@@ -79,6 +93,9 @@ def test_a_select_may_ask_for_an_older_state(written, at):
         ("INSERT INTO t TABLE o", "TABLE", "TABLE is not supported here"),
         ("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", "ON", "ON CONFLICT is not supported here"),
         ("INSERT INTO t REPLACE USING (a) VALUES (1)", "USING", "USING is not supported here"),
+        ("INSERT INTO t REPLACE WHERE VALUES (1)", "WHERE", "a condition is missing after WHERE"),
+        ("INSERT INTO t (a) REPLACE WHERE SELECT a FROM o", "WHERE", "a condition is missing after WHERE"),
+        ("INSERT INTO t REPLACE VALUES (1)", "REPLACE", "a condition is missing after REPLACE"),
         ("INSERT INTO t (a INT) VALUES (1)", "a INT", "the name of a column must stand here"),
         ("INSERT INTO t (a, A) VALUES (1, 2)", "A)", "the column A is named twice"),
         ("INSERT INTO t BY NAME VALUES (1)", "t BY", "BY NAME goes with a SELECT"),
@@ -99,6 +116,13 @@ def test_a_select_may_ask_for_an_older_state(written, at):
         ("INSERT INTO t SELECT a FROM o UNION SELECT a FROM p", "a FROM o", "UNION is not supported here"),
         ("INSERT INTO t SELECT a FROM (SELECT a FROM o)", "a FROM o", "a name of a table must stand here"),
         ("INSERT INTO t SELECT a FROM o VERSION AS OF '3'", "'3'", "only VERSION AS OF a number"),
+        ("MERGE INTO t USING s ON WHEN MATCHED THEN DELETE", "ON", "a condition is missing after ON"),
+        ("MERGE INTO t USING s WHEN MATCHED THEN DELETE", "t USING", "ON is missing"),
+        (
+            "MERGE INTO t USING s ON t.a = 'AND' WHEN MATCHED AND THEN DELETE",
+            "AND THEN",
+            "a condition is missing after AND",
+        ),
         ("INSERT INTO t VALUES (1, 2), (3)", "3", "a row has 1 values, and the first one has 2"),
         ("INSERT INTO t VALUES (1, b)", "b)", "a column where a constant must stand"),
     ],
