@@ -114,8 +114,10 @@ class ChangeHandle:
         return finish(self, fragments, execution=Execution(**how))
 
     def abort(self, fragments: Sequence[Fragment]) -> None:
-        """Remove what the workers wrote; call it only when `finish` was not called."""
-        abort(self, fragments)
+        """Remove what the workers wrote, unless it was committed: of a `finish` that failed, the commit may be durable."""
+        commits = self.format.commits_after(self.state.instant.version)
+        if all(commit.operation_id != self.operation_id for commit in commits):
+            abort(self, fragments)
 
 
 @attrs.frozen(kw_only=True)
@@ -263,7 +265,7 @@ def finish(
 
 
 def abort(handle: ChangeHandle, fragments: Sequence[Fragment]) -> None:
-    """Remove what the workers wrote; call it only when `finish` was not called."""
+    """Remove what the workers wrote; only for an operation that no commit was tried of."""
     discard_fragments(handle.target.storage, fragments)
 
 

@@ -151,6 +151,26 @@ def test_nothing_is_seen_before_the_commit_and_abort_leaves_nothing(table, tmp_p
     assert contents(tmp_path) == before
 
 
+@strategies
+def test_abort_never_removes_files_of_a_commit_that_became_durable(table, tmp_path, strategy):
+    handle = table.begin_update(strategy=strategy)
+    source = handle.page_source(only_file(handle))
+    changed = rows_of(source.get_next_page(), 2)
+    source.update_rows(
+        pa.RecordBatch.from_arrays([pa.array(["B"]), changed.column(ROW)], names=["name", "row"]), [0, 1]
+    )
+    fragments = source.finish()
+    handle.finish(fragments)
+    table.delete("id = 1")
+    before = contents(tmp_path)
+
+    # As an engine does that does not know whether its commit came through, maybe in another process.
+    pickle.loads(pickle.dumps(handle)).abort(fragments)
+
+    assert contents(tmp_path) == before
+    assert_same_rows(table.scan(columns=["id", "name"]), [(2, "B"), (3, "c"), (4, "d")])
+
+
 def test_a_column_that_the_table_has_not_cannot_be_updated(table):
     handle = table.begin_update()
     source = handle.page_source(only_file(handle))
