@@ -86,6 +86,21 @@ def row_ids(values: pa.RecordBatch, group: str) -> pa.Array:
     )
 
 
+def checked_row_ids(rows: pa.Array) -> pa.Array:
+    """Row ids as a page source gave them; raises for anything else that stands in their place."""
+    try:
+        ids = rows if rows.type == ROW_TYPE else rows.cast(ROW_TYPE)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        why = f"row ids are handed back as they were given, and these are of type {rows.type}"
+        raise InvalidPageError(why) from error
+    positions = pc.struct_field(ids, "position")
+    if positions.null_count or pc.struct_field(ids, "file").null_count:
+        raise InvalidPageError("a row that changes or goes has no row id")
+    if pc.any(pc.less(positions, 0)).as_py():
+        raise InvalidPageError(f"there is no row {pc.min(positions).as_py()} in a file")
+    return ids
+
+
 def positions_by_file(rows: pa.Array) -> dict[str, list[int]]:
     """The positions of rows in each file, in the order of the rows."""
     files, positions = rows.field("file"), rows.field("position")

@@ -22,7 +22,15 @@ from tablespec.model.change import CHANGE_TYPE, ChangeType
 from tablespec.model.file import FileSlice
 from tablespec.model.schema import Schema
 from tablespec.storage.store import Storage
-from tablespec.write.change_target import ROW, ROW_TYPE, ChangeTarget, RowOp, positions_by_file, stored_rows
+from tablespec.write.change_target import (
+    ROW,
+    ROW_TYPE,
+    ChangeTarget,
+    RowOp,
+    checked_row_ids,
+    positions_by_file,
+    stored_rows,
+)
 from tablespec.write.check import verified
 from tablespec.write.data_file import GROUP, FileWriter
 from tablespec.write.fit import as_stored
@@ -117,7 +125,7 @@ class MergeSink:
                 writer.abort()
 
     def _store(self, op: RowOp, case: int, rows: pa.RecordBatch, old: pa.RecordBatch | None) -> None:
-        ids = rows.column(ROW)
+        ids = rows.column(ROW) if op is RowOp.INSERT else checked_row_ids(rows.column(ROW))
         match op:
             case RowOp.INSERT:
                 self._insert(_columns(rows, self.target.schema), None)
@@ -163,8 +171,6 @@ class MergeSink:
 
     def _delete(self, ids: pa.Array) -> None:
         for file, positions in positions_by_file(ids).items():
-            if file is None:
-                raise InvalidPageError("a row that goes has no row id")
             gone = self._deleted.setdefault(file, BitMap64())
             before = len(gone)
             gone.update(positions)

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import attrs
 import pyarrow as pa
 
+from tablespec.errors import InvalidPageError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.model.file import FileSlice
-from tablespec.write.change_target import ROW, ChangeTarget, RowOp, row_ids
+from tablespec.write.change_target import ROW, ChangeTarget, RowOp, checked_row_ids, row_ids
 from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, going, page
 
 
@@ -42,12 +43,17 @@ class UpdatablePageSource:
 
     def delete_rows(self, rows: pa.Array) -> None:
         """Delete the rows with these row ids."""
-        self._sink.store_merged_rows(going(rows), self._of_last_page(rows))
+        ids = checked_row_ids(rows)
+        self._sink.store_merged_rows(going(ids), self._of_last_page(ids))
 
     def update_rows(self, changed: pa.RecordBatch, channels: Sequence[int]) -> None:
         """Update rows: `channels` are the positions in `changed` of the updated columns and, last, of the row ids."""
-        rows = changed.column(channels[-1])
-        self._sink.store_merged_rows(page(changed.select(channels[:-1]), RowOp.UPDATE, rows), self._of_last_page(rows))
+        if not channels or not all(0 <= channel < changed.num_columns for channel in channels):
+            raise InvalidPageError(
+                f"channels are positions of the {changed.num_columns} columns of the page, not {channels}"
+            )
+        ids = checked_row_ids(changed.column(channels[-1]))
+        self._sink.store_merged_rows(page(changed.select(channels[:-1]), RowOp.UPDATE, ids), self._of_last_page(ids))
 
     def finish(self) -> tuple[Fragment, ...]:
         """The fragments of this slice, for the commit."""

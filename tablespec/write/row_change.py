@@ -297,7 +297,12 @@ def _leaving(handle: ChangeHandle, fragments: Sequence[Fragment], record: Finish
             continue
         slice_ = file.slice
         already = slice_.deletes.cardinality if slice_.deletes else 0
-        if slice_.base is not None and slice_.base.rows is not None and len(positions) + already >= slice_.base.rows:
+        count = None if slice_.base is None else slice_.base.rows
+        if count is not None and positions.max() >= count:
+            raise InvalidPageError(f"there is no row {positions.max()} in {path}, which has {count}")
+        if count is not None and len(positions) + already >= count:
+            if already and len(_all_deleted(handle, file, positions)[1]) < count:
+                raise InvalidPageError(f"a row of {path} that goes is deleted already")
             removed.append(file)
         else:
             partly.append((file, positions))

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 import tablespec
 from tablespec import RowChangeParadigm, RowOp, Strategy
 from tablespec.errors import ColumnNotFoundError, CommitConflictError, ConstraintViolatedError, InvalidPageError
-from tablespec.write.change_target import ROW
+from tablespec.write.change_target import ROW, ROW_TYPE
 from tablespec.write.merge_sink import CASE, OP, going, page
 from tests.handmade import contents
 from tests.rows import assert_same_rows
@@ -354,3 +354,59 @@ def test_where_a_row_lies_must_not_be_a_column_of_the_table(tmp_path):
 
     with pytest.raises(tablespec.UnsupportedTableError, match="_position"):
         odd.delete("id = 1")
+
+
+# --- what an engine must not hand over ---
+
+
+@pytest.mark.parametrize(
+    "op", [RowOp.DELETE, RowOp.UPDATE, RowOp.UPDATE_DELETE, RowOp.UPDATE_INSERT], ids=lambda op: op.name
+)
+@pytest.mark.parametrize(
+    "wrong",
+    [pa.nulls(1), pa.nulls(1, ROW_TYPE), pa.array([5]), pa.array([{"file": "x", "position": -1}], ROW_TYPE)],
+    ids=["null", "null row id", "number", "before the first row"],
+)
+def test_row_ids_that_no_page_source_gave_are_refused(table, tmp_path, op, wrong):
+    before = contents(tmp_path)
+
+    with pytest.raises(InvalidPageError):
+        table.begin_merge().sink().store_merged_rows(mixed(op, rows=wrong, id=[1], name=["x"], size=[1]))
+
+    assert contents(tmp_path) == before
+
+
+def test_a_row_that_the_file_has_not_is_refused(table, ids, tmp_path):
+    before = contents(tmp_path)
+    handle = table.begin_delete()
+    sink = handle.sink()
+    sink.store_merged_rows(going(pa.array([{**ids[0].as_py(), "position": 4}], ROW_TYPE)))
+
+    with pytest.raises(InvalidPageError, match=r"there is no row 4 in .*, which has 4"):
+        handle.finish(sink.finish())
+
+    assert contents(tmp_path) == before
+
+
+def test_deleting_a_row_once_more_does_not_take_others_with_it(table, ids, tmp_path):
+    table.delete("id > 1 and id < 4")
+    before = contents(tmp_path)
+    handle = table.begin_delete()
+    sink = handle.sink()
+    sink.store_merged_rows(going(ids.take([0, 1])))
+
+    with pytest.raises(InvalidPageError, match="deleted already"):
+        handle.finish(sink.finish())
+
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("channels", [[], [2], [0, 2], [-1, 1]], ids=str)
+def test_channels_that_a_page_has_not_are_refused(table, channels):
+    handle = table.begin_update()
+    source = handle.page_source(only_file(handle))
+    found = source.get_next_page()
+    changed = pa.RecordBatch.from_arrays([found.column("name"), found.column(ROW)], names=["name", "row"])
+
+    with pytest.raises(InvalidPageError, match="channels are positions of the 2 columns"):
+        source.update_rows(changed, channels)
