@@ -86,7 +86,7 @@ def _tells_partition(path: str, values: Mapping[str, object]) -> bool:
     parts = path.split("/")
     directories = [part for part in parts if "=" in part]
     said = [f"{name}={_NO_VALUE if value is None else value}" for name, value in values.items()]
-    plain = all(_PLAIN.fullmatch(part) for pair in values.items() for part in map(str, pair))
+    plain = all(_PLAIN.fullmatch(part) and part != _NO_VALUE for pair in values.items() for part in map(str, pair))
     return not directories if not values else plain and directories == said and parts[-1] not in directories
 
 

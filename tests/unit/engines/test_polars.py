@@ -242,7 +242,7 @@ VALUES = {
     "texts like dates": pa.array(["2026-01-01", "nan", "true", None]),
     "dates": pa.array([date(1, 1, 1), date(2026, 1, 31), date(9999, 12, 31), None]),
     "odd texts": pa.array(["a b", "ä=%", "~+", None]),
-    "the name of no value": pa.array(["x", "y", "HIVE", None]),
+    "the name of no value": pa.array(["x", "y", "__HIVE_DEFAULT_PARTITION__", None]),
     "booleans": pa.array([True, False, True, None]),
 }
 
