@@ -228,7 +228,11 @@ def _constant(node: Node) -> object:
     text = json.dumps(node)
     if '"Column"' in text:
         return None
-    found = pl.select(pl.Expr.deserialize(io.StringIO(text), format="json"))
+    try:
+        found = pl.select(pl.Expr.deserialize(io.StringIO(text), format="json"))
+    except pl.exceptions.PolarsError:
+        # Numbers that are not finite are lost in JSON; everything else that is wrong the query tells.
+        return None
     return found.item() if found.shape == (1, 1) else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from datetime import date
 
@@ -291,3 +292,17 @@ def test_of_many_files_those_that_the_log_excludes_are_not_opened(tmp_path, monk
     (tmp_path / "t" / first.path).unlink()
 
     assert_same_rows(frame.filter(pl.col("id") > 3).collect(), [(4,)])
+
+
+@pytest.mark.parametrize(
+    "predicate", [pl.col("x") < math.inf, pl.col("x") != math.nan, ~(pl.col("x") > 1e308 * 10)], ids=str
+)
+def test_numbers_that_are_not_finite_can_be_asked_for_where_the_log_chooses_the_files(tmp_path, monkeypatch, predicate):
+    monkeypatch.setattr(sys.modules["tablespec_polars.scan"], "_MOST_FILES", 0)
+    rows = pa.table({"x": [1.5, math.inf, math.nan]})
+    made = tablespec.create_table(str(tmp_path / "t"), rows.schema)
+    made.append(rows)
+
+    found = tablespec_polars.scan(made).filter(predicate).collect()
+
+    assert_same_rows(found, pl.DataFrame(rows).filter(predicate))
