@@ -208,6 +208,9 @@ def _operand(operand: Column | Literal) -> SparkColumn:
             moment = F.timestamp_micros(F.lit(micros).cast("long"))
             # A time without a zone is the same text in every zone, so it must not go by way of a moment.
             return moment if value.tzinfo else F.lit(value.isoformat(sep=" ")).cast("timestamp_ntz")
+        case date() as value:
+            # Java's own dates, which `lit` goes by way of, follow another calendar before 1582.
+            return F.date_from_unix_date(F.lit((value - _EPOCH.date()).days))
         case bytes() as value:
             return F.lit(bytearray(value))
         case value:

@@ -115,6 +115,15 @@ def test_the_filter_of_a_read_means_what_it_means_everywhere(spark, trips, where
     assert_same_rows(_rows(frame), trips.scan(where, ["fare", "id"]))
 
 
+@pytest.mark.parametrize("where", ["day = date'1582-10-14'", "day >= date'0001-01-01' and day < date'1500-03-01'"])
+def test_days_before_the_calendar_changed_are_compared_as_they_are(spark, tmp_path, where):
+    days = [date(1, 1, 1), date(1500, 2, 28), date(1500, 3, 1), date(1582, 10, 14), date(1582, 10, 15), None]
+    table = tablespec.create_table(str(tmp_path), pa.schema({"day": pa.date32()}))
+    table.append(pa.table({"day": days}))
+
+    assert_same_rows(_rows(tablespec_spark.read(spark, table, where=where)), table.scan(where))
+
+
 @pytest.mark.parametrize("where", ["day = date'2024-01-01' and city = 'sf'", "id = 1", "id < 2 and fare > 1"])
 def test_files_that_a_later_filter_excludes_are_not_touched(spark, tmp_path, where):
     table = tablespec.create_table(str(tmp_path / "trips"), TRIPS, partition_by=["day", "city"])
