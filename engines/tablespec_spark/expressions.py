@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -133,8 +134,10 @@ def _literal(node: Sequence[Any]) -> Literal | None:
             return Literal(value == "true")
         case ["Literal", str(kind), str(value)] if kind in _INTEGRAL:
             return Literal(int(value))
-        case ["Literal", "float" | "double", str(value)]:
-            return Literal(float(value.replace("Infinity", "inf")))
+        case ["Literal", "float" | "double" as kind, str(value)]:
+            number = float(value.replace("Infinity", "inf"))
+            # The text of a number of 32 bits is short, and means the one of them that is nearest.
+            return Literal(struct.unpack("f", struct.pack("f", number))[0] if kind == "float" else number)
         case ["Literal", "string", str(value)]:
             return Literal(value)
         case ["Literal", "date", str(value)]:

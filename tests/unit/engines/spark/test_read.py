@@ -124,6 +124,14 @@ def test_days_before_the_calendar_changed_are_compared_as_they_are(spark, tmp_pa
     assert_same_rows(_rows(tablespec_spark.read(spark, table, where=where)), table.scan(where))
 
 
+@pytest.mark.parametrize("where", ["x = float('1.1')", "x <= float('1.1')", "x in (float('1.1'), float('7'))"])
+def test_a_filter_with_a_number_of_32_bits_finds_it(spark, tmp_path, where):
+    table = tablespec.create_table(str(tmp_path), pa.schema({"x": pa.float32()}))
+    table.append(pa.table({"x": pa.array([1.1], pa.float32())}))
+
+    assert tablespec_spark.read(spark, table).where(where).count() == 1
+
+
 @pytest.mark.parametrize("where", ["day = date'2024-01-01' and city = 'sf'", "id = 1", "id < 2 and fare > 1"])
 def test_files_that_a_later_filter_excludes_are_not_touched(spark, tmp_path, where):
     table = tablespec.create_table(str(tmp_path / "trips"), TRIPS, partition_by=["day", "city"])
