@@ -166,9 +166,9 @@ def condition(predicate: Predicate) -> SparkColumn:
         case Literal(value):
             return F.lit(value).cast("boolean")
         case Compare(op, left, right):
-            return _COMPARISONS[op](_operand(left), _operand(right))
+            return _COMPARISONS[op](_beside(left, right), _beside(right, left))
         case In(column, values):
-            return column_of(column.path).isin([_operand(value) for value in values])
+            return _beside(column, *values).isin([_operand(value) for value in values])
         case IsNull(column):
             return column_of(column.path).isNull()
         case Text(test, column, value):
@@ -199,6 +199,13 @@ _COMPARISONS: Mapping[Op, Callable[[SparkColumn, SparkColumn], SparkColumn]] = {
     Op.GE: lambda left, right: left >= right,
     Op.NULL_SAFE_EQ: lambda left, right: left.eqNullSafe(right),
 }
+
+
+def _beside(operand: Column | Literal, *others: Column | Literal) -> SparkColumn:
+    """An operand that is compared with others."""
+    is_zero = any(isinstance(one, Literal) and isinstance(one.value, float) and one.value == 0 for one in others)
+    # Spark's Parquet reader takes 0.0 and -0.0 for different when it looks whether a file can hold a match. It is not asked about sums.
+    return _operand(operand) + F.lit(0.0) if is_zero and isinstance(operand, Column) else _operand(operand)
 
 
 def _operand(operand: Column | Literal) -> SparkColumn:

@@ -124,6 +124,18 @@ def test_days_before_the_calendar_changed_are_compared_as_they_are(spark, tmp_pa
     assert_same_rows(_rows(tablespec_spark.read(spark, table, where=where)), table.scan(where))
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+@pytest.mark.parametrize("where", ["x = {}", "x <=> {}", "x in ({}, 7.0)", "not (x <> {})", "x >= {} and x <= {}"])
+def test_the_two_zeros_are_equal_in_the_filter_of_a_read(spark, tmp_path, kind, zero, where):
+    table = tablespec.create_table(str(tmp_path), pa.schema({"x": kind}))
+    table.append(pa.table({"x": pa.array([-zero, -zero], kind)}))
+
+    found = tablespec_spark.read(spark, table, where=where.format(zero, zero))
+
+    assert _rows(found) == [(0.0,), (0.0,)]
+
+
 @pytest.mark.parametrize("where", ["x = float('1.1')", "x <= float('1.1')", "x in (float('1.1'), float('7'))"])
 def test_a_filter_with_a_number_of_32_bits_finds_it(spark, tmp_path, where):
     table = tablespec.create_table(str(tmp_path), pa.schema({"x": pa.float32()}))
