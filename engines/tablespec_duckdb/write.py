@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 import attrs
+import pyarrow as pa
 from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 from tablespec import (
@@ -134,10 +135,15 @@ def stream(con: DuckDBPyConnection, data: Rows) -> ArrowStream:
 
 @attrs.frozen(eq=False)
 class Streamed:
-    """A relation that gives its rows batch by batch, as often as it is asked."""
+    """A relation that gives its rows batch by batch, as often as it is asked; its columns may get other names, by their places."""
 
     relation: DuckDBPyRelation
+    names: tuple[str, ...] | None = None
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         reader = self.relation.to_arrow_reader()
+        if self.names is not None:
+            renamed = pa.schema([field.with_name(name) for field, name in zip(reader.schema, self.names)])
+            batches = (pa.RecordBatch.from_arrays(batch.columns, schema=renamed) for batch in reader)
+            reader = pa.RecordBatchReader.from_batches(renamed, batches)
         return reader.__arrow_c_stream__(requested_schema)

@@ -244,6 +244,16 @@ def test_statements_take_their_rows_from_queries_of_duckdb(con, lake):
     assert_same_rows(lake.load("db.trips").scan(), [(1, "sf", 99.0), (7, "o'la", 100.0), (3, None, 30.0)])
 
 
+def test_columns_of_a_query_are_taken_by_their_places_though_two_have_one_name(con, lake):
+    lake.create_table("db.pairs", pa.schema({"one": pa.int64(), "other": pa.int64()}))
+
+    tablespec_duckdb.sql(
+        con, "INSERT INTO lake.db.pairs SELECT a.id, b.id FROM lake.db.trips a JOIN lake.db.trips b ON a.id = b.id - 1"
+    )
+
+    assert_same_rows(lake.load("db.pairs").scan(), [(1, 2), (2, 3)])
+
+
 def test_a_view_that_follows_is_refused(con, table):
     with pytest.raises(tablespec.TableSpecError, match="refresh"):
         tablespec_duckdb.attach(con, table, "trips", follow=True)
