@@ -117,6 +117,10 @@ def refresh(con: DuckDBPyConnection, table: Table, name: str) -> None:
 
 
 def _relation(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation:
+    if not asked.schema.names:
+        raise UnsupportedByEngineError(
+            "DuckDB", "give rows without columns", "name one, or count the rows by the table's own scan"
+        )
     parts = asked.divided()
     if parts is None:
         native = _native(con, asked)

@@ -23,6 +23,7 @@ from tablespec import (
     Predicate,
     RewriteResult,
     Table,
+    UnsupportedByEngineError,
 )
 
 Rows = DuckDBPyRelation | ArrowStream | str
@@ -126,7 +127,10 @@ def stream(con: DuckDBPyConnection, data: Rows) -> ArrowStream:
     """Rows of any kind as a stream."""
     match data:
         case str():
-            return Streamed(con.sql(data))
+            asked: DuckDBPyRelation | None = con.sql(data)
+            if asked is None:
+                raise UnsupportedByEngineError("DuckDB", f"take rows from {data!r}", "give the text of a query")
+            return Streamed(asked)
         case DuckDBPyRelation():
             return Streamed(data)
         case _:

@@ -276,6 +276,17 @@ def test_rows_that_do_not_fit_are_refused_by_name_and_nothing_is_written(con, ta
     assert_same_rows(table.scan(), TRIPS)
 
 
+def test_rows_without_columns_are_refused(con, table):
+    with pytest.raises(tablespec.TableSpecError, match="rows without columns"):
+        tablespec_duckdb.scan(con, table, columns=[])
+
+
+@pytest.mark.parametrize("text", ["", "-- nothing"])
+def test_a_text_that_asks_for_nothing_is_refused(con, table, text):
+    with pytest.raises(tablespec.TableSpecError, match="the text of a query"):
+        tablespec_duckdb.append(con, table, text)
+
+
 def test_columns_that_are_missing_become_null_unless_they_tell_the_partition(con, table):
     tablespec_duckdb.append(con, table, "SELECT 9::BIGINT AS id, 'sf' AS city")
     with pytest.raises(tablespec.TableSpecError, match="the partition column city is missing"):
