@@ -114,7 +114,13 @@ def _convert_map(array: pa.MapArray, data_type: MapType, find: Finder, path: str
 def _decoded(array: pa.DictionaryArray) -> pa.Array:
     # Under a null struct a position may point behind the end of the dictionary; no value is seen there anyway.
     inside = pc.less(array.indices, pa.scalar(len(array.dictionary), pa.int64()))
-    return array.dictionary.take(pc.if_else(inside, array.indices, None))
+    dictionary = array.dictionary
+    if pa.types.is_string_view(dictionary.type) or pa.types.is_binary_view(dictionary.type):
+        # Polars writes categories so; Arrow cannot pick from them.
+        dictionary = dictionary.cast(
+            pa.large_string() if pa.types.is_string_view(dictionary.type) else pa.large_binary()
+        )
+    return dictionary.take(pc.if_else(inside, array.indices, None))
 
 
 def _offsets(array: pa.Array) -> pa.Array:

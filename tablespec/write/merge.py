@@ -62,11 +62,9 @@ def merge(
     """
     if isinstance(source, SpreadSource):
         return merge_spread(format_, source, schema_of(source.arrow_schema), on, clauses, execution=execution)
-    stream = record_batches(source)
-    source_schema = schema_of(stream.schema)
+    rows = held(source)
+    source_schema = schema_of(rows.schema)
     check_names(source_schema, format_.storage.url)
-    wanted = pa.schema([field.with_nullable(True) for field in arrow_schema(source_schema)])
-    rows = pa.Table.from_batches(fitted(stream, source_schema), wanted)
     state = writable(format_, "MERGE").latest()
     merge_plan = plan(on, clauses, state.schema, source_schema)
     known = [KeyValues.of(rows.column(column)) for _, column in merge_plan.keys]
@@ -86,6 +84,14 @@ def merge(
         raise
     fragments = [*(fragment for one in done for fragment in one.fragments), *inserted]
     return finish(handle, fragments, execution=execution)
+
+
+def held(source: ArrowStream) -> pa.Table:
+    """All rows of a source, in the types that tables have."""
+    stream = record_batches(source)
+    schema = schema_of(stream.schema)
+    wanted = pa.schema([field.with_nullable(True) for field in arrow_schema(schema)])
+    return pa.Table.from_batches(fitted(stream, schema), wanted)
 
 
 def merge_spread(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import attrs
 
 from tablespec.arrow.schema import schema_of
-from tablespec.arrow.stream import ArrowStream, record_batches
+from tablespec.arrow.stream import ArrowStream
 from tablespec.errors import NoRecordKeyError, UnsupportedTypeError
 from tablespec.expr.nodes import Column, Compare, IsNull, Op, Or, Predicate, all_of
 from tablespec.formats.base import TableFormat
 from tablespec.model.schema import DecimalType, Primitive, Schema
 from tablespec.write.execution import Execution
 from tablespec.write.fit import column_of_data
-from tablespec.write.merge import merge, merge_spread
+from tablespec.write.merge import held, merge, merge_spread
 from tablespec.write.merge_plan import SOURCE, TARGET, Clause, Kind
 from tablespec.write.merge_spread import SpreadSource
 from tablespec.write.newest import Newest
@@ -38,7 +38,7 @@ def upsert(
     if not state.record_key:
         raise NoRecordKeyError(format_.storage.url, "upsert")
     ordering = order_by or state.properties.get(ORDERING)
-    given = data if isinstance(data, SpreadSource) else record_batches(data).read_all()
+    given = data if isinstance(data, SpreadSource) else held(data)
     named = schema_of(given.arrow_schema if isinstance(given, SpreadSource) else given.schema)
     for name in (*state.record_key, *(() if ordering is None else (ordering,))):
         field = state.schema.field(name)

@@ -45,6 +45,10 @@ def converted(array: pa.Array, data_type: DataType) -> list[object]:
 # --- leaves -----------------------------------------------------------------------------------------------------------
 
 
+def _categories(values: pa.Array) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array([1, None, 0], pa.uint32()), values)
+
+
 @pytest.mark.parametrize(
     ("array", "data_type", "values"),
     [
@@ -57,6 +61,8 @@ def converted(array: pa.Array, data_type: DataType) -> list[object]:
         (pa.array([Decimal("1.5")], pa.decimal128(5, 1)), DecimalType(38, 3), [Decimal("1.500")]),
         (pa.array([Decimal("1.5")], pa.decimal256(50, 1)), DecimalType(38, 1), [Decimal("1.5")]),
         (pa.array(["a", None, "b", "a"]).dictionary_encode(), STRING, ["a", None, "b", "a"]),
+        (_categories(pa.array(["a", "b"], pa.string_view())), STRING, ["b", None, "a"]),
+        (_categories(pa.array([b"a", b"b"], pa.binary_view())), BINARY, [b"b", None, b"a"]),
         (pa.array(["a", None], pa.large_string()), STRING, ["a", None]),
         (pa.array(["a", None], pa.string_view()), STRING, ["a", None]),
         (pa.array([b"ab", None], pa.binary(2)), BINARY, [b"ab", None]),

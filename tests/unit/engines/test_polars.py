@@ -235,6 +235,21 @@ def test_rows_that_do_not_fit_are_refused_by_name_and_nothing_is_written(table, 
     assert_same_rows(table.scan(), TRIPS)
 
 
+@pytest.mark.parametrize(
+    "kind", [pl.String, pl.Categorical, pl.Enum(["la", "sf"])], ids=["texts", "categories", "enum"]
+)
+def test_texts_of_every_kind_are_written_by_every_verb(table, kind):
+    rows = pl.DataFrame({"id": [2, 9], "city": pl.Series(["la", "sf"], dtype=kind), "fare": [21.0, 90.0]})
+
+    for frame in (rows, rows.lazy()):
+        tablespec_polars.append(table, frame)
+        tablespec_polars.replace_using(table, ["city"], frame)
+        tablespec_polars.upsert(table, frame)
+        tablespec_polars.upsert(table, frame, order_by="fare")
+
+    assert_same_rows(table.scan("city in ('la', 'sf')"), [(2, "la", 21.0), (9, "sf", 90.0)])
+
+
 # --- one read of all files ---
 
 VALUES = {
