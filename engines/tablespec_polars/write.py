@@ -23,11 +23,14 @@ from tablespec import (
     Predicate,
     RewriteResult,
     Table,
+    UnsupportedByEngineError,
 )
 from tablespec_polars.expressions import exact_predicate
 
 Condition = Predicate | str | pl.Expr
 Rows = pl.LazyFrame | ArrowStream
+
+_NOT_IN_ARROW = (pl.Int128, pl.UInt128, pl.Object)
 
 
 def append(table: Table, data: Rows, **options: Unpack[Appending]) -> Appended:
@@ -116,7 +119,23 @@ def _predicate(table: Table, condition: Condition | None) -> Predicate | str | N
 
 
 def _stream(data: Rows) -> ArrowStream:
+    if isinstance(data, pl.DataFrame | pl.LazyFrame):
+        for name, kind in data.collect_schema().items():
+            _check_type(name, kind)
     return Streamed(data) if isinstance(data, pl.LazyFrame) else data
+
+
+def _check_type(column: str, kind: pl.DataType | pl.datatypes.DataTypeClass) -> None:
+    """Raise for a type that Arrow does not know, wherever it stands in a column."""
+    if kind in _NOT_IN_ARROW:
+        what = f"hand over the column {column} of type {kind}"
+        raise UnsupportedByEngineError("Polars", what, "cast it to another type, or leave it out")
+    match kind:
+        case pl.List(inner=inner) | pl.Array(inner=inner):
+            _check_type(f"{column}.element", inner)
+        case pl.Struct(fields=fields):
+            for field in fields:
+                _check_type(f"{column}.{field.name}", field.dtype)
 
 
 @attrs.frozen(eq=False)
