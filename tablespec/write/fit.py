@@ -59,6 +59,15 @@ def fit(data: pa.Schema, table: Schema, url: str, partition_columns: tuple[str, 
     return Fit(schema, schema != table)
 
 
+def check_names(incoming: Schema, url: str) -> None:
+    """Raise for data in which a name stands more than once, case aside."""
+    twice = repeated_names(incoming.fields)
+    if twice:
+        raise SchemaMismatchError(
+            url, tuple(f"the column {name} stands more than once in the data" for name in twice), "Rename one of them."
+        )
+
+
 def fitted(batches: pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordBatch]:
     """The rows in the columns and types of the table; columns that the data lacks are null."""
     wanted = pa.schema([field.with_nullable(True) for field in arrow_schema(schema)])
@@ -92,15 +101,6 @@ def column_of_data(data: Schema, name: str) -> Field:
         return data.field(name)
     except ColumnNotFoundError as error:
         raise attrs.evolve(error, where="the data") from None
-
-
-def check_names(incoming: Schema, url: str) -> None:
-    """Refuse data in which a name stands more than once, whatever its case."""
-    twice = repeated_names(incoming.fields)
-    if twice:
-        raise SchemaMismatchError(
-            url, tuple(f"the column {name} stands more than once in the data" for name in twice), "Rename one of them."
-        )
 
 
 def _way_out(problems: list[str]) -> str:

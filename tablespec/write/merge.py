@@ -62,9 +62,8 @@ def merge(
     """
     if isinstance(source, SpreadSource):
         return merge_spread(format_, source, schema_of(source.arrow_schema), on, clauses, execution=execution)
-    rows = held(source)
+    rows = held(source, format_.storage.url)
     source_schema = schema_of(rows.schema)
-    check_names(source_schema, format_.storage.url)
     state = writable(format_, "MERGE").latest()
     merge_plan = plan(on, clauses, state.schema, source_schema)
     known = [KeyValues.of(rows.column(column)) for _, column in merge_plan.keys]
@@ -86,10 +85,11 @@ def merge(
     return finish(handle, fragments, execution=execution)
 
 
-def held(source: ArrowStream) -> pa.Table:
-    """All rows of a source, in the types that tables have."""
+def held(source: ArrowStream, url: str) -> pa.Table:
+    """All rows of a source for the table at `url`, in the types that tables have."""
     stream = record_batches(source)
     schema = schema_of(stream.schema)
+    check_names(schema, url)
     wanted = pa.schema([field.with_nullable(True) for field in arrow_schema(schema)])
     return pa.Table.from_batches(fitted(stream, schema), wanted)
 
@@ -108,8 +108,8 @@ def merge_spread(
 
     Among rows of one record key only the `newest` count, where that is given. Without keys to send rows by, all are held here.
     """
-    state = writable(format_, "MERGE").latest()
     check_names(source_schema, format_.storage.url)
+    state = writable(format_, "MERGE").latest()
     merge_plan = plan(on, clauses, state.schema, source_schema)
     if not merge_plan.keys:
         return merge(format_, source.read_all(), on, clauses, execution=execution)

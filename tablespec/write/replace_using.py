@@ -22,7 +22,7 @@ from tablespec.formats.base import TableFormat
 from tablespec.model.schema import DecimalType, Primitive, Schema
 from tablespec.write.append import writable
 from tablespec.write.execution import Execution
-from tablespec.write.fit import column_of_data
+from tablespec.write.fit import check_names, column_of_data
 from tablespec.write.merge import MergeTask, merge_slices, merge_tasks
 from tablespec.write.merge_match import with_keys
 from tablespec.write.merge_plan import LISTED_KEYS, SOURCE, TARGET, Clause, KeyValues, Kind, plan, pruning
@@ -41,7 +41,7 @@ def replace_using(
     """
     given = data if isinstance(data, KeyedRows) else record_batches(data).read_all()
     state = format_.latest()
-    keys = _distinct(given, state.schema, columns)
+    keys = _distinct(given, state.schema, columns, format_.storage.url)
     if not keys.num_rows:
         return ChangeResult(instant=None)
     lacking = next((keys.filter(pc.is_null(column)) for column in keys.columns if column.null_count), None)
@@ -64,7 +64,7 @@ def overwrite_partitions(
     # Values without characters are stored as null, and the new rows are looked at as they are stored.
     keys = [
         {name: None if value in ("", b"") else value for name, value in row.items()}
-        for row in _distinct(given, state.schema, state.partition_columns).to_pylist()
+        for row in _distinct(given, state.schema, state.partition_columns, format_.storage.url).to_pylist()
     ]
     return replace_listed(format_, keys, given, Op.NULL_SAFE_EQ, execution) if keys else ChangeResult(instant=None)
 
@@ -120,7 +120,7 @@ def _details(keys: pa.Table) -> str:
     return msgspec.json.encode(told).decode()
 
 
-def _distinct(data: pa.Table | KeyedRows, schema: Schema, columns: Sequence[str]) -> pa.Table:
+def _distinct(data: pa.Table | KeyedRows, schema: Schema, columns: Sequence[str], url: str) -> pa.Table:
     """The values that columns of the table, which the data may spell otherwise, have together in the data."""
     fields = [schema.field(name) for name in columns]
     spelled = [field.name for field in fields]
@@ -130,6 +130,7 @@ def _distinct(data: pa.Table | KeyedRows, schema: Schema, columns: Sequence[str]
         if not isinstance(field.type, Primitive | DecimalType):
             raise UnsupportedTypeError(field.name, str(field.type), "rows cannot be replaced by its values")
     given = schema_of(data.schema if isinstance(data, pa.Table) else data.arrow_schema)
+    check_names(given, url)
     names = [column_of_data(given, name).name for name in columns]
     found = data.select(names) if isinstance(data, pa.Table) else data.distinct(names)
     return found.rename_columns(spelled).group_by(spelled).aggregate([])

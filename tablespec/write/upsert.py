@@ -38,7 +38,7 @@ def upsert(
     if not state.record_key:
         raise NoRecordKeyError(format_.storage.url, "upsert")
     ordering = order_by or state.properties.get(ORDERING)
-    given = data if isinstance(data, SpreadSource) else held(data)
+    given = data if isinstance(data, SpreadSource) else held(data, format_.storage.url)
     named = schema_of(given.arrow_schema if isinstance(given, SpreadSource) else given.schema)
     for name in (*state.record_key, *(() if ordering is None else (ordering,))):
         field = state.schema.field(name)

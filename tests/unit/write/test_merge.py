@@ -260,6 +260,21 @@ def test_a_column_that_an_upsert_needs_is_named(table, data, order_by, lacking):
     assert caught.value.column == lacking
 
 
+@pytest.mark.parametrize("name", ["id", "ID", "fare"])
+def test_data_in_which_a_column_stands_twice_is_refused_by_every_verb_that_looks_for_keys(table, name):
+    data = pa.Table.from_arrays([[1], ["x"], [1.0], [2]], names=[*SCHEMA.names, name])
+
+    for change in (
+        lambda: table.merge(data, "t.id = s.id", tablespec.when_matched_update(), tablespec.when_not_matched_insert()),
+        lambda: table.upsert(data),
+        lambda: table.replace_using(["id"], data),
+    ):
+        with pytest.raises(SchemaMismatchError, match=f"{name.lower()} stands more than once"):
+            change()
+
+    assert_same_rows(table.scan(), ROWS)
+
+
 def test_a_table_without_a_record_key_cannot_be_upserted(tmp_path):
     keyless = tablespec.create_table(str(tmp_path / "keyless"), SCHEMA)
 
