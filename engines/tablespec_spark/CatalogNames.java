@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.function.BiFunction;
 
 import org.apache.spark.sql.catalyst.AliasIdentifier;
+import org.apache.spark.sql.catalyst.analysis.PersistedView$;
 import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -14,7 +15,10 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.command.CreateViewCommand;
+import org.apache.spark.sql.execution.command.ExplainCommand;
 import scala.Function1;
+import scala.Option;
 import scala.Tuple3;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
@@ -22,6 +26,7 @@ import scala.runtime.AbstractPartialFunction;
 /** Puts plans of tables in the places where a statement, read by Spark's own parser, names them. */
 public final class CatalogNames extends AbstractPartialFunction {
     private final BiFunction tables;
+    private boolean found;
 
     /** @param tables a name in parts and a version or time, or null, to the plan of the table, to null for others, or to what is wrong */
     public CatalogNames(BiFunction tables) {
@@ -30,7 +35,9 @@ public final class CatalogNames extends AbstractPartialFunction {
 
     /** What a statement gives when the tables are known. */
     public Object sql(SparkSession session, String text) throws Exception {
-        return Dataset.ofRows(session, replaced(session.sessionState().sqlParser().parsePlan(text)));
+        LogicalPlan plan = replaced(session.sessionState().sqlParser().parsePlan(text));
+        if (found && plan instanceof CreateViewCommand) plan = withoutText((CreateViewCommand) plan);
+        return Dataset.ofRows(session, plan);
     }
 
     public boolean isDefinedAt(Object node) {
@@ -56,6 +63,10 @@ public final class CatalogNames extends AbstractPartialFunction {
             if (!(travel.relation() instanceof UnresolvedRelation)) return node;
             return table((UnresolvedRelation) travel.relation(), at(travel), node);
         }
+        if (node instanceof ExplainCommand) {
+            ExplainCommand explain = (ExplainCommand) node;
+            return new ExplainCommand(replaced(explain.logicalPlan()), explain.mode());
+        }
         return node instanceof UnresolvedWith ? withQueries((UnresolvedWith) node) : node;
     }
 
@@ -65,10 +76,30 @@ public final class CatalogNames extends AbstractPartialFunction {
         Object plan = tables.apply(new ArrayList(parts), at);
         if (plan == null) return otherwise;
         if (plan instanceof String) throw new IllegalArgumentException((String) plan);
+        found = true;
         String name = (String) parts.get(parts.size() - 1);
         List qualifier = new ArrayList(parts.subList(0, parts.size() - 1));
         AliasIdentifier alias = new AliasIdentifier(name, CollectionConverters.asScala(qualifier).toSeq());
         return new SubqueryAlias(alias, (LogicalPlan) plan);
+    }
+
+    /** A temporary view that keeps its plan: Spark would read its text again, without us. */
+    private static LogicalPlan withoutText(CreateViewCommand view) {
+        if (view.viewType() instanceof PersistedView$) return view;
+        return new CreateViewCommand(
+                view.name(),
+                view.userSpecifiedColumns(),
+                view.comment(),
+                view.collation(),
+                view.properties(),
+                Option.empty(),
+                view.plan(),
+                view.allowExisting(),
+                view.replace(),
+                view.viewType(),
+                view.viewSchemaMode(),
+                view.isAnalyzed(),
+                view.referredTempFunctions());
     }
 
     private static String at(RelationTimeTravel travel) {

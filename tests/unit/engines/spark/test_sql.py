@@ -106,6 +106,23 @@ def test_queries_name_tables_of_the_catalog_beside_those_of_spark(spark, trips):
     assert _rows(tablespec_spark.sql(spark, earlier)) == [(3,)]
 
 
+def test_a_temporary_view_of_a_query_stays_on_the_state_that_it_was_made_on(spark, trips):
+    for kind, name in (("TEMPORARY", "dear_trips"), ("GLOBAL TEMPORARY", "global_temp.dear_trips")):
+        made = f"CREATE OR REPLACE {kind} VIEW dear_trips AS SELECT id FROM lake.db.trips WHERE fare > 15"
+        tablespec_spark.sql(spark, made)
+        tablespec_spark.sql(spark, "UPDATE lake.db.trips SET fare = fare + 1 WHERE id = 1")
+
+        assert_same_rows(_rows(spark.sql(f"SELECT * FROM {name}")), [(2,), (3,)])
+        assert_same_rows(_rows(tablespec_spark.sql(spark, f"SELECT count(*) FROM {name}")), [(2,)])
+
+
+def test_the_plan_of_a_query_is_explained(spark, trips):
+    explained = tablespec_spark.sql(spark, "EXPLAIN EXTENDED SELECT id FROM lake.db.trips WHERE city = 'sf'")
+
+    ((plan,),) = _rows(explained)
+    assert "PartitionFilters: [isnotnull(city" in plan
+
+
 def test_other_statements_are_sparks(spark, trips):
     tablespec_spark.sql(spark, "CREATE OR REPLACE TEMPORARY VIEW cheap AS SELECT 1 AS n")
     tablespec_spark.sql(spark, "CREATE TABLE default.own USING parquet AS SELECT id FROM lake.db.trips WHERE id < 3")
