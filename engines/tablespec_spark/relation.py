@@ -75,7 +75,7 @@ def _relation(scan: Scan, size: int) -> FileRelation:
     fields = [field for field in scan.state.schema if str(field.type) != "void"]
     url = scan.storage.url
     return FileRelation(
-        key=f"{url} {scan.instant.version} {scan.mode} {scan.predicate}",
+        key=f"{url} {scan.instant} {scan.mode} {scan.predicate}",
         root=hadoop_url(url),
         data_schema=spark_schema(tuple(field for field in fields if field.name not in constants), stored=True),
         partition_schema=spark_schema(scan.state.schema.select(constants), stored=True),

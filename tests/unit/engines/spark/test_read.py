@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -173,6 +174,19 @@ def test_what_one_query_keeps_in_memory_is_not_taken_for_another(spark, trips):
     assert_same_rows(_rows(frame.where("id = 3")), [ROWS[2]])
     assert_same_rows(_rows(tablespec_spark.read(spark, trips).where("id = 1")), [ROWS[0]])
     assert frame.count() == 5
+    kept.unpersist()
+
+
+def test_what_is_kept_in_memory_is_not_taken_for_a_table_that_was_made_anew_in_its_place(spark, tmp_path):
+    table = tablespec.create_table(str(tmp_path / "trips"), TRIPS)
+    table.append(_trips(ROWS[:1]))
+    kept = tablespec_spark.read(spark, table).cache()
+    assert kept.count() == 1
+    shutil.rmtree(tmp_path / "trips")
+    again = tablespec.create_table(str(tmp_path / "trips"), TRIPS)
+    again.append(_trips(ROWS[1:2]))
+
+    assert_same_rows(_rows(tablespec_spark.read(spark, again)), [ROWS[1]])
     kept.unpersist()
 
 
