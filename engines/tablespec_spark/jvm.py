@@ -158,7 +158,7 @@ def map_in_arrow(
     if is_connect(frame.sparkSession):
         return frame.mapInArrow(function, schema)
     mapped = UserDefinedFunction(function, returnType=schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    column: Any = mapped(*[frame[name] for name in frame.columns])
+    column: Any = mapped(*[column_of((name,)) for name in frame.columns])
     below: Any = frame
     return ClassicDataFrame(below._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 

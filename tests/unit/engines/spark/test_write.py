@@ -57,6 +57,21 @@ def test_every_type_is_appended_as_it_is(spark, tmp_path):
     assert_same_rows(made.scan(), data)
 
 
+def test_columns_may_have_any_characters_in_their_names(spark, tmp_path):
+    names = ["a.b", "c`d", "e f", "_metadata"]
+    mapped = {"delta.columnMapping.mode": "name"}
+    table = tablespec.create_table(
+        str(tmp_path), pa.schema({name: pa.int64() for name in names}), key=["a.b"], properties=mapped
+    )
+    frame = spark.range(1).selectExpr("1L", "2L", "3L", "4L").toDF(*names)
+
+    tablespec_spark.append(spark, table, frame)
+    tablespec_spark.replace_using(spark, table, ["a.b"], frame)
+    tablespec_spark.upsert(spark, table, frame)
+
+    assert_same_rows(table.scan(), [(1, 2, 3, 4)])
+
+
 def test_append_checks_the_columns_of_a_frame_before_anything_is_written(spark, table):
     files = _data_files(table)
     frame = _frame(spark, (7, "sf", 1.0)).withColumn("more", F.lit("x"))
