@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from tablespec import Fragment, KeyValues, SpreadMerge, Table, TableRows, TableSpecError
-from tablespec_spark.errors import SparkFailureError, first_sentence, require_running, retold
+from tablespec_spark.errors import SparkFailureError, first_sentence, retold
 from tablespec_spark.expressions import column_of
 from tablespec_spark.jvm import map_in_arrow
 from tablespec_spark.rows import FrameRows, gathered, outcome
@@ -37,7 +37,7 @@ MOST_SENT = 200_000
 def source_of(table: Table, data: DataFrame) -> pa.Table | FrameSource:
     """The rows of a source: a few are sent to every executor, as Spark does for joins, and many to the executors of their keys."""
     check_reachable(table.url)
-    require_running(data.sparkSession)
+    FrameRows(data).arrow_schema  # noqa: B018 - columns that cannot be handed over are told before anything is computed
     few = data.limit(MOST_SENT + 1).toArrow()
     return few if few.num_rows <= MOST_SENT else FrameSource(data.localCheckpoint())
 

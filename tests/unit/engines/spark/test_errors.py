@@ -106,6 +106,21 @@ def test_frames_that_do_not_fit_are_refused_by_name_and_nothing_is_written(spark
     assert_same_rows(table.scan(), ROWS)
 
 
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ("1L id, 2L ID, 'x' city, 1D fare", "the column id stands more than once"),
+        ("1L id, 'x' city, interval '1' month fare", "the column fare of type interval month"),
+    ],
+    ids=["column twice", "type without Arrow"],
+)
+def test_frames_that_do_not_fit_are_refused_by_name_in_merges(spark, table, columns, problem):
+    with pytest.raises(tablespec.TableSpecError, match=problem):
+        tablespec_spark.merge(
+            spark, table, spark.sql(f"SELECT {columns}"), "t.id = s.id", tablespec.when_not_matched_insert()
+        )
+
+
 def test_columns_that_are_missing_become_null(spark, table):
     tablespec_spark.append(spark, table, spark.sql("SELECT 3L id, 'sf' city"))
 
