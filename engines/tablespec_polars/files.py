@@ -234,7 +234,9 @@ def _reading(asked: Scan, names: set[str], predicate: pl.Expr | None, types: pl.
     needed = names if predicate is None else {*names, *predicate.meta.root_names()}
     if layout.by_field_id or any(name not in layout.schema for name in needed):
         return None
-    stored = [field for field in layout.schema if field.name not in layout.constants]
+    stored = [field for field in layout.schema if field.name not in (*layout.constants, *layout.converted)]
+    if not needed <= {field.name for field in stored} | set(layout.constants):
+        return None
     chosen = [field for field in stored if field.name in needed] or [
         field for field in stored if _is_readable(field.type, field)
     ][:1]

@@ -35,6 +35,7 @@ def reads_natively(spark: SparkSession, scan: Scan, survey: Survey) -> bool:
     layout = scan.state.layout
     return (
         not layout.by_field_id
+        and not any(name not in layout.constants for name in layout.converted)
         and not any(name in layout.hidden for name in scan.schema.names)
         and not any(field.stored_name == ROW_INDEX for field in scan.state.schema)
         and not _asks_text(scan.predicate)

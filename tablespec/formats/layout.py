@@ -16,12 +16,14 @@ class ReadLayout:
 
     Columns named in `constants` are not read from files: their values stand in `FileSlice.partition_values`, in the same order.
     Fields are found by `Field.field_id` when `by_field_id` is set, else by `Field.stored_name`.
+    Columns named in `converted` may be of other types in files, so that only a `FileSliceReader` gives them as the table has them.
     """
 
     schema: Schema
     constants: tuple[str, ...] = ()
     by_field_id: bool = False
     hidden: Schema = Schema(())
+    converted: tuple[str, ...] = ()
 
     @property
     def form(self) -> str:

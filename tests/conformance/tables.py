@@ -245,6 +245,24 @@ def hudi_merge_on_read(path: Path) -> Sample:
     ]
 
 
+def hudi_times(path: Path) -> Sample:
+    """A table partitioned by the days of times: the times are numbers in its files, and Hudi shows them as texts."""
+    hudi = HudiTable(Storage.at(str(path)), 9)
+    hudi.properties(
+        hoodie_table_partition_fields="at",
+        hoodie_table_keygenerator_type="TIMESTAMP",
+        hoodie_keygen_timebased_timestamp_type="EPOCHMILLISECONDS",
+        hoodie_keygen_timebased_output_dateformat="yyyy/MM/dd",
+    )
+    base = hudi.base("2023/11/14", "group", 10)
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": ["1"], "at": [1_700_000_000_000]}), sink)
+    hudi.storage.put(base, sink.getvalue())
+    written = [("2023/11/14", "group", base)]
+    hudi.complete(10, written=written, schema=avro_schema([("id", "string"), ("at", "long")]))
+    return tablespec.open_table(str(path)), [("1", "1700000000000")]
+
+
 SAMPLES: dict[str, dict[str, Callable[[Path], Sample]]] = {
     "delta": {
         "every type": types,
@@ -263,5 +281,10 @@ SAMPLES: dict[str, dict[str, Callable[[Path], Sample]]] = {
         "no rows": no_rows,
         "partition columns alone": only_partition_columns_asked,
     },
-    "hudi": {"copy-on-write": hudi_table, "types": hudi_types, "merge-on-read": hudi_merge_on_read},
+    "hudi": {
+        "copy-on-write": hudi_table,
+        "types": hudi_types,
+        "merge-on-read": hudi_merge_on_read,
+        "partitions by time": hudi_times,
+    },
 }

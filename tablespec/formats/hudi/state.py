@@ -194,7 +194,10 @@ class HudiState:
     def layout(self) -> ReadLayout:
         """How the columns are found in the base files."""
         hidden = META_SCHEMA if self.table.meta_fields else Schema(())
-        return ReadLayout(schema=self.schema, constants=self.listing.constants, hidden=hidden)
+        converted = self.partition_columns if key_generator_of(self.table).times_as_text else ()
+        return ReadLayout(
+            schema=self.schema, constants=self.listing.constants, hidden=hidden, converted=tuple(converted)
+        )
 
     @property
     def codec(self) -> HudiCodec:
