@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tablespec_polars
 from deltalake import DeltaTable, QueryBuilder
 
 import tablespec
@@ -150,6 +151,13 @@ def test_a_filtered_scan_gives_what_filtering_all_rows_gives(unpacked, archive):
         wanted = [tuple(row.values()) for row in everything.to_pylist() if holds(row)]
         assert_same_rows(table.scan(where=predicate), wanted)
         assert table.scan(where=predicate).count() == len(wanted)
+
+
+@pytest.mark.parametrize("columns", [None, ["id"]], ids=["all columns", "one beside it"])
+def test_polars_reads_tables_with_variants(unpacked, columns):
+    table = tablespec.open_table(table_in(unpacked(ROOT / "delta_spark/variant.zip")))
+
+    assert_same_rows(tablespec_polars.scan(table, columns=columns).collect(), table.scan(columns=columns))
 
 
 @pytest.mark.parametrize("archive", [*ANSWERED, *BY_SPARK], ids=named)
