@@ -366,6 +366,14 @@ def test_changes_tell_what_happened_to_rows(spark, thinned):
     assert_same_rows(_rows(frame), [(999, "delete", before + 1)])
 
 
+def test_members_of_structs_may_be_called_variants(spark, tmp_path):
+    rows = pa.table({"item": [{"variant": 1}]})
+    table = tablespec.create_table(str(tmp_path), rows.schema)
+    table.append(rows)
+
+    assert_same_rows(tablespec_spark.incremental(spark, table, 0).toArrow(), rows)
+
+
 def test_a_table_in_the_memory_of_the_driver_is_refused(spark):
     table = tablespec.create_table("memory://spark/t", TRIPS)
 
