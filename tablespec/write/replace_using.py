@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablespec.arrow.schema import schema_of
-from tablespec.arrow.stream import ArrowStream, record_batches
+from tablespec.arrow.stream import ArrowStream
 from tablespec.errors import (
     InvalidSchemaError,
     NonPartitionedTableError,
@@ -23,7 +23,7 @@ from tablespec.model.schema import DecimalType, Primitive, Schema
 from tablespec.write.append import writable
 from tablespec.write.execution import Execution
 from tablespec.write.fit import check_names, column_of_data
-from tablespec.write.merge import MergeTask, merge_slices, merge_tasks
+from tablespec.write.merge import MergeTask, held, merge_slices, merge_tasks
 from tablespec.write.merge_match import with_keys
 from tablespec.write.merge_plan import LISTED_KEYS, SOURCE, TARGET, Clause, KeyValues, Kind, plan, pruning
 from tablespec.write.merge_sink import Fragment
@@ -39,7 +39,7 @@ def replace_using(
 
     Null equals nothing, so that a row of the data with a null there is refused. Data without rows changes nothing.
     """
-    given = data if isinstance(data, KeyedRows) else record_batches(data).read_all()
+    given = data if isinstance(data, KeyedRows) else held(data, format_.storage.url)
     state = format_.latest()
     keys = _distinct(given, state.schema, columns, format_.storage.url)
     if not keys.num_rows:
@@ -60,7 +60,7 @@ def overwrite_partitions(
     state = format_.latest()
     if not state.partition_columns:
         raise NonPartitionedTableError(format_.storage.url)
-    given = data if isinstance(data, KeyedRows) else record_batches(data).read_all()
+    given = data if isinstance(data, KeyedRows) else held(data, format_.storage.url)
     # Values without characters are stored as null, and the new rows are looked at as they are stored.
     keys = [
         {name: None if value in ("", b"") else value for name, value in row.items()}

@@ -122,6 +122,18 @@ def test_replace_using_looks_many_keys_up(table, strategy, columns):
     assert_same_rows(table.scan(), [*ROWS, *old, *untouched, *new])
 
 
+@pytest.mark.parametrize("text", [pa.string_view(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
+def test_many_keys_may_be_texts_of_every_kind(table, text):
+    names = [f"x{number}" for number in range(MANY)]
+    table.append(rows(*((number, name, number) for number, name in enumerate(names[:3]))))
+    data = pa.table({"id": pa.repeat(pa.scalar(0), MANY), "p": pa.array(names).cast(text), "n": pa.arange(0, MANY)})
+
+    result = table.replace_using(["n", "p"], data)
+
+    assert (result.rows_deleted, result.rows_inserted) == (3, MANY)
+    assert_same_rows(table.scan("p = 'x1'"), [(0, "x1", 1)])
+
+
 def test_the_log_names_the_columns_of_many_keys_and_not_their_values(table, tmp_path):
     table.replace_using(["id"], rows(*((number, "a", number) for number in range(MANY))))
 
