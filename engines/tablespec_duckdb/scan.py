@@ -55,6 +55,7 @@ _BITS = pa.opaque(pa.large_binary(), "bit", "DuckDB")
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 _READ_EVOLVED = "SELECT {} FROM read_parquet(?, schema=?, hive_partitioning=false)"
+_LIES_IN_FILE = "SELECT path IS NOT NULL FROM duckdb_databases() WHERE database_name = current_database()"
 _FOOTERS = "SELECT name, duckdb_type, count(*) FROM parquet_schema(?) GROUP BY ALL"
 
 
@@ -105,10 +106,17 @@ def changes(
 
 
 def attach(con: DuckDBPyConnection, table: Table, name: str, at: At = None, *, follow: bool = False) -> None:
-    """Make a view of a table that SQL can use; it stays on its state until it is attached again or refreshed."""
+    """Make a view of a table that SQL can use; it stays on its state until it is attached again or refreshed.
+
+    In a database that lies in a file the view is one of the connection alone, and nothing of it is stored.
+    """
     if follow:
         raise UnsupportedByEngineError("DuckDB", f"let {name} follow the table", f"call refresh(con, table, {name!r})")
-    scan(con, table, at=at).create_view(name, replace=True)
+    rows = scan(con, table, at=at)
+    if con.sql(_LIES_IN_FILE).fetchall() == [(True,)]:
+        con.register(name, rows)
+    else:
+        rows.create_view(name, replace=True)
 
 
 def refresh(con: DuckDBPyConnection, table: Table, name: str) -> None:

@@ -133,6 +133,24 @@ def test_a_view_stays_on_its_state_until_it_is_refreshed(con, table):
     assert con.sql(query).fetchall() == [(2,), (3,)]
 
 
+def test_views_are_not_stored_in_the_file_of_a_database(lake, tmp_path):
+    table = lake.load("db.trips")
+    with duckdb.connect(tmp_path / "own.db") as con:
+        tablespec_duckdb.attach_catalog(con, lake, "lake")
+        for gone in (0, 1):
+            table.delete(f"id = {gone}")
+            tablespec_duckdb.attach(con, table, "trips")
+            kept = table.scan(columns=["id"])
+
+            assert_same_rows(con.sql("SELECT id FROM trips WHERE id > ?", params=[0]).fetchall(), kept)
+            assert_same_rows(tablespec_duckdb.sql(con, "SELECT id FROM lake.db.trips").fetchall(), kept)
+
+    with duckdb.connect(tmp_path / "own.db", read_only=True) as con:
+        assert con.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall() == []
+        tablespec_duckdb.attach(con, table, "trips")
+        assert con.sql("SELECT count(*) FROM trips").fetchall() == [(2,)]
+
+
 def test_rows_to_write_are_named_by_a_query(con, table):
     con.execute("CREATE TABLE staged AS SELECT 4::BIGINT AS id, 'ny' AS city, 40.0::DOUBLE AS fare")
 
