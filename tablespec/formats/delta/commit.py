@@ -172,8 +172,9 @@ def _cdc_action(file: NewFile, shape: TableShape) -> CdcAction:
 
 
 def _texts(file: NewFile, shape: TableShape) -> dict[str, str | None]:
-    fields = shape.partition_fields
-    return {field.stored_name: format_value(value, field.type) for field, value in zip(fields, file.partition_values)}
+    named = zip(shape.partition_fields, file.partition_values)
+    # New rows have null in the place of ''; here it is what another writer gave to rows that are copied or told, and stays.
+    return {field.stored_name: "" if value == "" else format_value(value, field.type) for field, value in named}
 
 
 def leaf_types(schema: Schema) -> dict[tuple[str, ...], DataType]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 import tablespec
 from tablespec import Strategy
@@ -258,3 +258,22 @@ def test_a_conflict_leaves_no_data_and_no_change_files(table, tmp_path, strategy
 
     left = [path for path in contents(tmp_path) if path.endswith(".parquet")]
     assert len(left) == 2
+
+
+# --- what other writers know and we do not write ---
+
+
+@both
+def test_rows_of_an_empty_text_partition_keep_it_when_others_of_their_file_change(tmp_path, strategy):
+    theirs = pa.table({"id": [1, 2, 3], "p": ["", "", ""], "n": [10, 20, 30]})
+    write_deltalake(str(tmp_path), theirs, partition_by=["p"], configuration={"delta.enableChangeDataFeed": "true"})
+    table = tablespec.open_table(str(tmp_path))
+
+    table.delete("id = 1", strategy=strategy)
+    table.update({"p": "'moved'"}, "id = 2", strategy=strategy)
+
+    assert_same_rows(table.scan(), [(2, "moved", 20), (3, "", 30)])
+    assert_same_rows(
+        table.changes(0, columns=["id", "p", "n", "_change_type"]),
+        [(1, "", 10, "delete"), (2, "", 20, "update_preimage"), (2, "moved", 20, "update_postimage")],
+    )
