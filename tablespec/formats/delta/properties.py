@@ -44,6 +44,7 @@ _BOOLEANS = (
     "delta.enableRowTracking",
     "delta.enableInCommitTimestamps",
     "delta.enableTypeWidening",
+    "tablespec.mergeOnRead",
     TOP_LEVEL_ACTIONS,
     _OLD_READERS,
 )

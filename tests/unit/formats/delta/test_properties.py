@@ -51,6 +51,7 @@ def table(tmp_path):
 BAD = [
     ("delta.appendOnly", "yes", "true or false"),
     ("delta.enableChangeDataFeed", "", "true or false"),
+    ("tablespec.mergeOnRead", "True", "true or false"),
     ("delta.columnMapping.mode", "index", "none or name or id"),
     ("delta.isolationLevel", "ReadCommitted", "Serializable or WriteSerializable"),
     ("delta.checkpointInterval", "0", "a whole number above zero"),
