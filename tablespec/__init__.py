@@ -52,7 +52,17 @@ from tablespec.maintain.skip import COOLDOWN
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
-from tablespec.model.schema import ArrayType, DataType, DecimalType, Field, MapType, Primitive, Schema, StructType
+from tablespec.model.schema import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    Field,
+    MapType,
+    Primitive,
+    Schema,
+    StructType,
+    types_in,
+)
 from tablespec.read.changes import ChangeScan
 from tablespec.read.file_index import At, Filters
 from tablespec.read.incremental import IncrementalScan
@@ -183,6 +193,7 @@ __all__ = [
     "names_in",
     "open_table",
     "sql",
+    "types_in",
     "when_matched_delete",
     "when_matched_update",
     "when_not_matched_by_source_delete",

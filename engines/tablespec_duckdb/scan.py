@@ -40,6 +40,7 @@ from tablespec import (
     Table,
     UnsupportedByEngineError,
     columns_of,
+    types_in,
 )
 from tablespec_duckdb.expressions import condition, quoted, type_name
 
@@ -49,12 +50,14 @@ _FILE_NUMBER = "(file_index + 1)::BIGINT"
 _FILE, _ROW, _KEPT = "tablespec file", "tablespec row", "tablespec kept"
 _EVERYTHING = Literal(True)
 _LOCAL_TIME = Primitive("timestamp_ntz")
+_FLOATING = {Primitive("float"), Primitive("double")}
 
 # Bits as Arrow tells DuckDB of them: the number of those in the first byte that do not count, then bytes, the highest bit first.
 _BITS = pa.opaque(pa.large_binary(), "bit", "DuckDB")
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
-_READ_EVOLVED = "SELECT {} FROM read_parquet(?, schema=?, hive_partitioning=false)"
+# The bounds of others leave NaN out, which is greater than every number; DuckDB believes them unless it is told.
+_READ_EVOLVED = "SELECT {} FROM read_parquet(?, schema=?, hive_partitioning=false, can_have_nan=true)"
 _LIES_IN_FILE = "SELECT path IS NOT NULL FROM duckdb_databases() WHERE database_name = current_database()"
 _FOOTERS = "SELECT name, duckdb_type, count(*) FROM parquet_schema(?) GROUP BY ALL"
 
@@ -174,7 +177,7 @@ def _narrowed(rows: DuckDBPyRelation, matched: Expression | None, names: Sequenc
 
 
 class _Stored(enum.Enum):
-    """Whether the columns lie in all files as the table has them, but for their names, or have changed since."""
+    """Whether the columns lie in all files as the table has them, but for their names, or must be told one by one."""
 
     ALIKE = "alike"
     EVOLVED = "evolved"
@@ -219,7 +222,8 @@ class _Reading:
             if kind.startswith("TIMESTAMP") and kind != ("TIMESTAMP" if name in local else "TIMESTAMP WITH TIME ZONE"):
                 return None
         hides_offered = any(name.lower() in _OFFERED for name, _, _ in found)
-        alike = not (self.by_field_id or hides_offered) and all(
+        floating = any(not _FLOATING.isdisjoint(types_in(field.type)) for field in self.stored)
+        alike = not (self.by_field_id or hides_offered or floating) and all(
             [(kind, count) for name, kind, count in found if name == field.stored_name]
             == [(str(DuckDBPyType(type_name(field.type))), len(files))]
             for field in self.stored

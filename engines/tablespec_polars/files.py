@@ -24,11 +24,13 @@ from tablespec import (
     Snapshot,
     StructType,
     columns_of,
+    types_in,
 )
 from tablespec_polars.expressions import condition
 
 _EVERYTHING = Literal(True)
-_UNREADABLE = (Primitive("variant"), Primitive("void"))
+_VARIANT = Primitive("variant")
+_UNREADABLE = (_VARIANT, Primitive("void"))
 _WIDENED = tuple(map(Primitive, ("short", "integer", "long", "float", "double")))
 _CASTS = pl.ScanCastOptions(
     integer_cast=["upcast", "allow-float"],
@@ -235,7 +237,7 @@ def _reading(asked: Scan, names: set[str], predicate: pl.Expr | None, types: pl.
     if layout.by_field_id or any(name not in layout.schema for name in needed):
         return None
     # Polars does not open files with variants, whatever it is asked for.
-    if any(_holds_variants(field.type) for field in layout.schema):
+    if any(_VARIANT in types_in(field.type) for field in layout.schema):
         return None
     stored = [field for field in layout.schema if field.name not in (*layout.constants, *layout.converted)]
     if not needed <= {field.name for field in stored} | set(layout.constants):
@@ -247,18 +249,6 @@ def _reading(asked: Scan, names: set[str], predicate: pl.Expr | None, types: pl.
         return None
     constants = tuple(field for field in layout.schema if field.name in layout.constants and field.name in needed)
     return _Reading(stored=tuple(chosen), constants=constants, order=layout.constants, types=types)
-
-
-def _holds_variants(data_type: DataType) -> bool:
-    match data_type:
-        case ArrayType(element):
-            return _holds_variants(element)
-        case MapType(key, value):
-            return _holds_variants(key) or _holds_variants(value)
-        case StructType(fields):
-            return any(_holds_variants(field.type) for field in fields)
-        case _:
-            return data_type == Primitive("variant")
 
 
 def _is_readable(data_type: DataType, field: Field) -> bool:

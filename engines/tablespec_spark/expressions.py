@@ -25,6 +25,7 @@ from tablespec import (
     Op,
     Or,
     Predicate,
+    Primitive,
     Scalar,
     Schema,
     StructType,
@@ -35,6 +36,7 @@ from tablespec import (
 )
 from tablespec_spark.schema import spark_type
 
+_FLOATING = (Primitive("float"), Primitive("double"))
 _EPOCH = datetime(1970, 1, 1)
 _OPS = {
     "EqualTo": Op.EQ,
@@ -166,9 +168,9 @@ def condition(predicate: Predicate) -> SparkColumn:
         case Literal(value):
             return F.lit(value).cast("boolean")
         case Compare(op, left, right):
-            return _COMPARISONS[op](_beside(left, right), _beside(right, left))
+            return _COMPARISONS[op](_compared(left), _compared(right))
         case In(column, values):
-            return _beside(column, *values).isin([_operand(value) for value in values])
+            return _compared(column).isin([_operand(value) for value in values])
         case IsNull(column):
             return column_of(column.path).isNull()
         case Text(test, column, value):
@@ -201,11 +203,11 @@ _COMPARISONS: Mapping[Op, Callable[[SparkColumn, SparkColumn], SparkColumn]] = {
 }
 
 
-def _beside(operand: Column | Literal, *others: Column | Literal) -> SparkColumn:
-    """An operand that is compared with others."""
-    is_zero = any(isinstance(one, Literal) and isinstance(one.value, float) and one.value == 0 for one in others)
-    # Spark's Parquet reader takes 0.0 and -0.0 for different when it looks whether a file can hold a match. It is not asked about sums.
-    return _operand(operand) + F.lit(0.0) if is_zero and isinstance(operand, Column) else _operand(operand)
+def _compared(operand: Column | Literal) -> SparkColumn:
+    """An operand of a comparison."""
+    found = _operand(operand)
+    # By bounds of files Spark's Parquet reader leaves out a NaN that matches, and the other zero. It does not look at sums.
+    return found + F.lit(0.0) if isinstance(operand, Column) and operand.type in _FLOATING else found
 
 
 def _operand(operand: Column | Literal) -> SparkColumn:

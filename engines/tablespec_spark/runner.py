@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from tablespec import Schema, TableSpecError, UnsupportedTableError
+from tablespec import Primitive, Schema, TableSpecError, UnsupportedTableError, types_in
 from tablespec_spark.connect import spread
 from tablespec_spark.errors import SparkFailureError, ToldError, first_sentence, require_running
 from tablespec_spark.jvm import is_connect, map_in_arrow
-from tablespec_spark.schema import holds_variants, spark_schema
+from tablespec_spark.schema import spark_schema
 
 _OUTCOMES = StructType([StructField("number", IntegerType()), StructField("outcome", BinaryType())])
 Task = TypeVar("Task")
@@ -61,7 +61,7 @@ def arrow_rows(tasks: Iterable[ReadsRows], schema: StructType) -> Iterator[pa.Re
 def check_readable(table: str, schema: Schema) -> None:
     """Raise where executors cannot read these columns of a table by themselves."""
     check_reachable(table)
-    if any(holds_variants(field.type) for field in schema):
+    if any(Primitive("variant") in types_in(field.type) for field in schema):
         raise UnsupportedTableError(table, "variants where Spark's own reader cannot be used", "choose other columns")
 
 

@@ -39,19 +39,6 @@ def spark_type(data_type: DataType, *, stored: bool = False) -> spark_types.Data
             return _PRIMITIVES[str(data_type)]
 
 
-def holds_variants(data_type: DataType) -> bool:
-    """Whether a variant stands anywhere in a column type."""
-    match data_type:
-        case ArrayType(element):
-            return holds_variants(element)
-        case MapType(key, value):
-            return holds_variants(key) or holds_variants(value)
-        case StructType(fields):
-            return any(holds_variants(field.type) for field in fields)
-        case _:
-            return str(data_type) == "variant"
-
-
 def spark_schema(schema: Schema | tuple[Field, ...], *, stored: bool = False) -> spark_types.StructType:
     """Columns for Spark, under their own names or under those that files have."""
     return _struct(tuple(schema), stored=stored)

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import assert_never
 
-from tablespec.errors import TypeMismatchError, UnsupportedOperatorError
+from tablespec.errors import InvalidPredicateError, TypeMismatchError, UnsupportedOperatorError
 from tablespec.expr.nodes import (
     FALSE,
     And,
@@ -56,6 +56,8 @@ def bind(predicate: Predicate | str, schema: Schema) -> Predicate:
 
     Raises ColumnNotFoundError, and TypeMismatchError for comparisons that make no sense.
     """
+    if not isinstance(predicate, str | Predicate):
+        raise InvalidPredicateError(repr(predicate), 0, "a predicate is text, or made of And, Or, Compare and the like")
     return simplify(_bound(parse(predicate) if isinstance(predicate, str) else predicate, schema))
 
 

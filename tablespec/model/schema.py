@@ -195,6 +195,20 @@ def _type_stored_as(data_type: DataType, names: Mapping[str, str], prefix: str) 
             return data_type
 
 
+def types_in(data_type: DataType) -> Iterator[DataType]:
+    """A column type and all types inside of it."""
+    yield data_type
+    match data_type:
+        case ArrayType(element):
+            yield from types_in(element)
+        case MapType(key, value):
+            yield from types_in(key)
+            yield from types_in(value)
+        case StructType(fields):
+            for field in fields:
+                yield from types_in(field.type)
+
+
 def repeated_names(fields: tuple[Field, ...], prefix: str = "") -> tuple[str, ...]:
     """The paths, in lower case, of fields at any depth that share their name, case aside, with another beside them."""
     folded = [field.name.lower() for field in fields]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 
+import deltalake
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -136,3 +137,17 @@ def test_a_nan_beside_numbers_is_greater_than_each_of_them(started, engine, tmp_
         assert_same_rows(running.query(table, ["n"], "x > 0", None), [(1,)])
         assert_same_rows(running.query(table, ["n"], "m.x > 0", None), [(1,)])
         assert_same_rows(running.read("scan", table, where="x >= 0", columns=["n"]), [(0,), (1,)])
+
+
+@pytest.mark.parametrize("engine", engines())
+def test_a_nan_in_files_of_other_writers_is_found_by_the_filter_of_a_read(started, engine, tmp_path):
+    """Theirs have bounds that leave NaN out."""
+    member = pa.struct({"x": pa.float32()})
+    values = [0.5, NAN]
+    data = pa.table({"n": range(2), "x": values, "m": pa.array([{"x": value} for value in values], member)})
+    deltalake.write_deltalake(tmp_path / "t", data)
+    table = tablespec.open_table(str(tmp_path / "t"))
+
+    with started(engine) as running:
+        for where in ("x > 1.0", "x >= 1.0", "x <> 0.5", "not x <= 0.5", "not x in (0.5)", "m.x > 1", "m.x <> 0.5"):
+            assert_same_rows(running.read("scan", table, where=where, columns=["n"]), [(1,)])

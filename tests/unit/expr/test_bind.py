@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from tablespec.errors import ColumnNotFoundError, TypeMismatchError, UnsupportedOperatorError
+from tablespec.errors import ColumnNotFoundError, InvalidPredicateError, TypeMismatchError, UnsupportedOperatorError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import Column, Compare, In, Literal, Match, Op, Predicate, Scalar
 from tablespec.expr.parse import parse
@@ -302,3 +302,9 @@ def test_literals_of_different_kinds_differ_even_where_python_finds_them_equal()
     assert parse("a = 1") != parse("a = 1.0")
     assert Literal(math.nan) == Literal(float("nan"))
     assert hash(Literal(math.nan)) == hash(Literal(float("nan")))
+
+
+@pytest.mark.parametrize("given", [5, ["x = 1"], {"x": 1}, object], ids=repr)
+def test_what_is_no_predicate_is_refused_by_name(given):
+    with pytest.raises(InvalidPredicateError, match="a predicate is text"):
+        bind(given, SCHEMA)
