@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tablespec_spark.runner import Executors
 from tablespec_spark.scan import attach, changes, incremental, read, read_optimized, refresh, scan
 from tablespec_spark.source import register
 from tablespec_spark.sql import attach_catalog, sql
@@ -19,6 +20,7 @@ from tablespec_spark.write import (
 )
 
 __all__ = [
+    "Executors",
     "append",
     "attach",
     "attach_catalog",

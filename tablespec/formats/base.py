@@ -381,6 +381,8 @@ class WinningCommit:
     added_paths: frozenset[str]
     removed: frozenset[str]
     metadata_changed: bool
+    # Whether the change of the metadata says no more than that rows may be deleted by vectors from now on.
+    vectors_allowed: bool
     protocol_changed: bool
     features_dropped: bool
     transactions: frozenset[str]

@@ -77,8 +77,9 @@ def cluster(
 ) -> RewriteResult:
     """Write every partition that may hold rows that match `where` anew, its rows ordered by columns.
 
-    Rows, their ids and their commit versions stay the same, and nothing counts as changed. After `sort` the files of a partition do not
-    meet in the range of the first column, but for values that fill more than a file; `zorder` makes the ranges of all columns narrow.
+    Rows, their ids and their commit versions stay the same, and nothing counts as changed. After `sort` the files of a partition
+    follow one another in the order of the columns; rows that are equal in all of them lie in one file, but for those that fill more
+    than one. `zorder` makes the ranges of all columns narrow.
     """
     job = begin(format_, "cluster", where, whole_partitions=True)
     columns = _orderable(job.state.schema, by)

@@ -75,9 +75,12 @@ CONFLICTS: tuple[Rule, ...] = (
         why="it dropped features of the table",
     ),
     Rule(
+        # That rows may be deleted by vectors disturbs only who brings other metadata, which do not say so.
         name="metadata changed",
         levels=BOTH,
-        holds=lambda change, winner: winner.metadata_changed,
+        holds=lambda change, winner: (
+            winner.metadata_changed and (not winner.vectors_allowed or _changes_the_table(change))
+        ),
         why="it changed the schema or the properties of the table",
     ),
     Rule(

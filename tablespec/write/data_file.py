@@ -147,7 +147,7 @@ class FileWriter:
     """Writes rows into new files, one or more a partition.
 
     Besides the columns of the table a batch may have hidden ones (row ids, commit versions, the type of a change), which are
-    stored, and `_group`, which says to which file group a row belongs; rows without one make new groups.
+    stored, and `GROUP`, which says to which file group a row belongs; rows without one make new groups.
     """
 
     storage: Storage

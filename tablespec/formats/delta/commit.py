@@ -22,6 +22,7 @@ from tablespec.formats.delta.adds import FORM_TAG, GROUP_TAG, INSTANT_TAG, Table
 from tablespec.formats.delta.mapping import MAX_COLUMN_ID, keeping_names, mapped
 from tablespec.formats.delta.partition_values import format_value, to_uri
 from tablespec.formats.delta.properties import (
+    DELETION_VECTORS,
     TOP_LEVEL_ACTIONS,
     check_change,
     check_properties,
@@ -50,7 +51,6 @@ OPEN_FEATURES = frozenset({"changeDataFeed", "appendOnly", "invariants"})
 ISOLATION = "delta.isolationLevel"
 IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 ROW_TRACKING = "delta.enableRowTracking"
-DELETION_VECTORS = "delta.enableDeletionVectors"
 STRICT_PROPERTIES = ((ROW_TRACKING, "true"), (IN_COMMIT_TIMESTAMPS, "true"))
 
 

@@ -302,10 +302,14 @@ class DeltaFormat:
         state = self.latest()
         listing = list_log(self.storage, start=version + 1)
         commits = self._commits_between(listing, version, listing.latest_version)
-        upgraded = any(line.protocol is not None for _, lines in commits for line in lines)
-        before = self.state_at(version).reconciled.protocol if upgraded else None
-        known = frozenset[str]() if before is None else features_of(before)
-        return [winning_commit(number, lines, state.shape, known) for number, lines in commits]
+        altered = any(line.protocol or line.meta_data for _, lines in commits for line in lines)
+        before = self.state_at(version).reconciled if altered else None
+        known = frozenset[str]() if before is None or before.protocol is None else features_of(before.protocol)
+        metadata, found = None if before is None else before.metadata, list[WinningCommit]()
+        for number, lines in commits:
+            found.append(winning_commit(number, lines, state.shape, known, metadata))
+            metadata = next((line.meta_data for line in lines if line.meta_data is not None), metadata)
+        return found
 
     def after_commit(self, instant: Instant) -> None:
         """Write a checkpoint when the interval of the table asks for one."""

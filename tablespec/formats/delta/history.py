@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from tablespec.formats.base import HistoryEntry, WinningCommit
-from tablespec.formats.delta.actions import Line
+from tablespec.formats.delta.actions import Line, MetadataAction
 from tablespec.formats.delta.adds import TableShape
+from tablespec.formats.delta.properties import DELETION_VECTORS
 from tablespec.formats.delta.protocol import features_of
 from tablespec.formats.delta.row_tracking import DOMAIN
 from tablespec.formats.delta.state import AddedFiles
@@ -56,8 +59,14 @@ def history_entry(instant: Instant, lines: Sequence[Line]) -> HistoryEntry:
     )
 
 
-def winning_commit(version: int, lines: Sequence[Line], shape: TableShape, known: frozenset[str]) -> WinningCommit:
-    """A commit as its losing rivals see it, who know of a table with some features."""
+def winning_commit(
+    version: int,
+    lines: Sequence[Line],
+    shape: TableShape,
+    known: frozenset[str],
+    before: MetadataAction | None = None,
+) -> WinningCommit:
+    """A commit as its losing rivals see it, who know of a table with some features; `before` is the metadata that it found."""
     adds = tuple(line.add for line in lines if line.add is not None)
     removed = frozenset(line.remove.path for line in lines if line.remove is not None)
     file_actions = [line.add or line.remove for line in lines if line.add is not None or line.remove is not None]
@@ -70,6 +79,7 @@ def winning_commit(version: int, lines: Sequence[Line], shape: TableShape, known
         added_paths=frozenset(add.path for add in adds),
         removed=removed,
         metadata_changed=any(line.meta_data is not None for line in lines),
+        vectors_allowed=_allows_vectors(before, [line.meta_data for line in lines if line.meta_data is not None]),
         protocol_changed=any(line.protocol is not None for line in lines),
         features_dropped=any(line.protocol is not None and known - features_of(line.protocol) for line in lines),
         transactions=frozenset(line.txn.app_id for line in lines if line.txn is not None),
@@ -80,6 +90,15 @@ def winning_commit(version: int, lines: Sequence[Line], shape: TableShape, known
             if line.domain_metadata is not None and line.domain_metadata.domain != DOMAIN
         ),
     )
+
+
+def _allows_vectors(before: MetadataAction | None, after: Sequence[MetadataAction]) -> bool:
+    """Whether new metadata differ from the old ones in nothing but the property that lets rows be deleted by vectors."""
+    if before is None or len(after) != 1:
+        return False
+    (new,) = after
+    enabled = {**before.configuration, DELETION_VECTORS: "true"}
+    return new.configuration == enabled and msgspec.structs.replace(new, configuration=before.configuration) == before
 
 
 def _pairs(value: object) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,7 @@ from tablespec.model.schema import ArrayType, DataType, Field, MapType, Schema, 
 CONSTRAINT = "delta.constraints."
 INVARIANT = "delta.invariants"
 TYPE_CHANGES = "delta.typeChanges"
+DELETION_VECTORS = "delta.enableDeletionVectors"
 TOP_LEVEL_ACTIONS = "tablespec.topLevelActions"
 _OLD_READERS = "tablespec.oldReaders"
 
@@ -22,7 +23,7 @@ _OLD_READERS = "tablespec.oldReaders"
 PROPERTY_FEATURES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("delta.appendOnly", "true", ("appendOnly",)),
     ("delta.enableChangeDataFeed", "true", ("changeDataFeed",)),
-    ("delta.enableDeletionVectors", "true", ("deletionVectors",)),
+    (DELETION_VECTORS, "true", ("deletionVectors",)),
     ("delta.enableRowTracking", "true", ("rowTracking", "domainMetadata")),
     ("delta.enableInCommitTimestamps", "true", ("inCommitTimestamp",)),
     ("delta.enableTypeWidening", "true", ("typeWidening",)),
@@ -40,7 +41,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 _BOOLEANS = (
     "delta.appendOnly",
     "delta.enableChangeDataFeed",
-    "delta.enableDeletionVectors",
+    DELETION_VECTORS,
     "delta.enableRowTracking",
     "delta.enableInCommitTimestamps",
     "delta.enableTypeWidening",
@@ -71,7 +72,7 @@ _INTERVALS = re.compile(
 # Properties by which files are read or a feature works; they do not go back with the rest when a table does.
 _BOUND_TO_FILES = _KEPT | {
     "delta.columnMapping.mode",
-    "delta.enableDeletionVectors",
+    DELETION_VECTORS,
     "delta.enableRowTracking",
     "delta.enableInCommitTimestamps",
     "delta.enableTypeWidening",

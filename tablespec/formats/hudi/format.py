@@ -1,4 +1,4 @@
-"""Apache Hudi copy-on-write tables behind the port of all formats."""
+"""Apache Hudi tables behind the port of all formats."""
 
 from __future__ import annotations
 

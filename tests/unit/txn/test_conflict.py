@@ -28,6 +28,7 @@ NOTHING = WinningCommit(
     added_paths=frozenset(),
     removed=frozenset(),
     metadata_changed=False,
+    vectors_allowed=False,
     protocol_changed=False,
     features_dropped=False,
     transactions=frozenset(),

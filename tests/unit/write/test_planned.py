@@ -55,6 +55,47 @@ def test_a_planned_append_stands_beside_appends_that_came_in_between(table):
     assert_same_rows(table.scan(), [(1, "sf"), (2, "la"), (1, "sf"), (2, "la"), (3, "sf")])
 
 
+def test_a_planned_append_stands_beside_the_first_deletion_vector_of_a_table(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA)
+    table.append(ROWS)
+    plan = table.plan_append(NEW.schema)
+    table.delete("id = 1")
+
+    table.commit_append(plan, written(plan.writer))
+
+    assert_same_rows(table.scan(), [(2, "la"), (3, "sf")])
+    assert table.properties["delta.enableDeletionVectors"] == "true"
+
+
+@pytest.mark.parametrize(
+    "meddle",
+    [
+        lambda table: table.set_properties({"a": "b"}),
+        lambda table: (table.delete("id = 1"), table.set_properties({"a": "b"})),
+    ],
+    ids=["a property", "the first deletion vector and a property"],
+)
+def test_a_planned_append_does_not_stand_beside_a_changed_property(tmp_path, meddle):
+    table = tablespec.create_table(str(tmp_path), SCHEMA)
+    table.append(ROWS)
+    plan = table.plan_append(NEW.schema)
+    meddle(table)
+
+    with pytest.raises(CommitConflictError, match="the schema or the properties"):
+        table.commit_append(plan, written(plan.writer))
+
+
+def test_a_planned_append_that_brings_columns_does_not_stand_beside_the_first_deletion_vector(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA)
+    table.append(ROWS)
+    more = NEW.append_column("fare", pa.array([1.0]))
+    plan = table.plan_append(more.schema, merge_schema=True)
+    table.delete("id = 1")
+
+    with pytest.raises(CommitConflictError, match="the schema or the properties"):
+        table.commit_append(plan, written(plan.writer, more))
+
+
 @pytest.mark.parametrize("mapping", ["none", "name"])
 def test_a_planned_append_brings_columns(tmp_path, mapping):
     table = tablespec.create_table(str(tmp_path), SCHEMA, properties={"delta.columnMapping.mode": mapping})
