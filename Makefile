@@ -4,6 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 TEST_ARGS ?=
+TEST_PROCESSES ?= 2
 BENCH_ARGS ?=
 
 .PHONY: help setup demo test test-jvm test-s3 check bench docs clean
@@ -12,7 +13,8 @@ help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "  PYTHON=python3.12 chooses the interpreter of the virtual environment,"
-	@echo "  TEST_ARGS=tests/unit/expr the tests to run, BENCH_ARGS=--quick a shorter benchmark."
+	@echo "  TEST_ARGS=tests/unit/expr the tests to run, TEST_PROCESSES=0 all of them in one process,"
+	@echo "  BENCH_ARGS=--quick a shorter benchmark."
 
 setup: $(READY) ## Make the virtual environment in .venv with everything installed
 
@@ -21,7 +23,7 @@ demo: $(READY) ## Run a pipeline on Spark and open its tables with DuckDB, Polar
 
 test: $(READY) ## Run the tests; without Java those that need Spark are skipped, and under CI they fail
 	@$(RUN) tests/java.py
-	$(RUN) -m pytest $(TEST_ARGS)
+	$(RUN) -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(TEST_ARGS)
 
 test-jvm: $(READY) ## Run the tests beside Delta on Spark; skipped where its jars cannot be fetched
 	$(RUN) -m pytest tests/jvm -o timeout=900 $(TEST_ARGS)

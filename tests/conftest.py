@@ -23,6 +23,13 @@ settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests marked `spark` go to one process, where tests are shared out, since they share one session."""
+    for item in items:
+        if item.get_closest_marker("spark") is not None:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests marked `spark` are skipped where Spark cannot start; under CI they fail."""
     if item.get_closest_marker("spark") is None:

@@ -256,7 +256,7 @@ def test_columns_that_differ_in_case_only_are_refused(table, tmp_path):
     assert "the column id stands more than once" in broken_by(table, tmp_path, data, SchemaMismatchError)
 
 
-@pytest.mark.parametrize("data", [None, [1, 2], {"id": [1]}, "rows", object()], ids=str)
+@pytest.mark.parametrize("data", [None, [1, 2], {"id": [1]}, "rows", object()], ids=lambda given: type(given).__name__)
 def test_what_does_not_speak_arrow_is_refused(table, tmp_path, data):
     text = broken_by(table, tmp_path, data, UnsupportedTypeError)
 
