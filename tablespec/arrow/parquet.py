@@ -109,7 +109,9 @@ def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
 
 def open_for_few(storage: Storage, path: str, seldom: Sequence[Field], find: Finder) -> pq.ParquetFile:
     """The Parquet file at `path`, of which few rows are wanted in some columns: texts that lie in dictionaries come in them."""
-    source = _source(storage, path)
+    local = storage.local_path(path)
+    # Opened once for both: the second look knows the footer.
+    source = _source(storage, path) if local is None else pa.OSFile(local)
     file = _opened(source, buffer=0)
     top = list(file.schema_arrow)
     found = [top[index] for field in seldom if (index := find(field, top)) is not None]
@@ -125,7 +127,7 @@ def _source(storage: Storage, path: str) -> str | pa.PythonFile:
 
 
 def _opened(
-    source: str | pa.PythonFile,
+    source: str | pa.NativeFile,
     dictionaries: Sequence[str] = (),
     footer: pq.FileMetaData | None = None,
     buffer: int = BUFFER_BYTES,

@@ -83,6 +83,14 @@ def balanced(pieces: Sequence[_Piece], target_bytes: int) -> list[tuple[_Piece, 
     return [tuple(pieces[index] for index in group) for group in ordered]
 
 
+def by_group(pieces: Sequence[TaskSlice]) -> Iterator[tuple[str, Sequence[TaskSlice]]]:
+    """The slices of each file group together, with its id."""
+    groups: dict[str, list[TaskSlice]] = {}
+    for piece in pieces:
+        groups.setdefault(piece.slice.group.id, []).append(piece)
+    yield from groups.items()
+
+
 def shares(pieces: Sequence[_Piece]) -> list[tuple[_Piece, ...]]:
     """The slices in groups for workers that look through them: so many that all finish at about the same time, but none too small."""
     total = sum(piece.slice.size for piece in pieces)

@@ -104,7 +104,10 @@ def checked_row_ids(rows: pa.Array) -> pa.Array:
 def positions_by_file(rows: pa.Array) -> dict[str, list[int]]:
     """The positions of rows in each file, in the order of the rows."""
     files, positions = rows.field("file"), rows.field("position")
-    return {file: positions.filter(pc.equal(files, file)).to_pylist() for file in pc.unique(files).to_pylist()}
+    named = pc.unique(files).to_pylist()
+    if len(named) == 1:
+        return {named[0]: positions.to_pylist()}
+    return {file: positions.filter(pc.equal(files, file)).to_pylist() for file in named}
 
 
 def stored_rows(target: ChangeTarget, slices: Mapping[str, FileSlice], rows: pa.Array) -> pa.RecordBatch:

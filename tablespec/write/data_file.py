@@ -170,6 +170,13 @@ class FileWriter:
             for stored in _pieces(_stored(rows, self.layout, extras), self._group_bytes):
                 self._take(place, stored)
 
+    def settle(self, group: str) -> None:
+        """No more rows of a file group come: its files are made to last while others are written."""
+        for place in [place for place in self._waiting if place.group == group]:
+            self._flush(place)
+        for place in [place for place in self._open if place.group == group]:
+            self._close(place)
+
     def finish(self) -> tuple[NewFile, ...]:
         """Close all files and tell what was written."""
         for place in list(self._waiting):

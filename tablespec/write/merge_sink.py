@@ -103,6 +103,11 @@ class MergeSink:
             self._store(op, case, rows, before)
             self._counts[op] += rows.num_rows
 
+    def settle(self, group: str) -> None:
+        """No more new versions of rows of a file group come: they can be written while others are looked for."""
+        if self._rows is not None:
+            self._rows.settle(group)
+
     def finish(self) -> tuple[Fragment, ...]:
         """Write what is left and give the fragments of this worker."""
         added = () if self._rows is None else self._rows.finish()

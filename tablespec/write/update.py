@@ -15,7 +15,7 @@ from tablespec.expr.value import Value
 from tablespec.formats.base import TableFormat
 from tablespec.model.schema import Schema
 from tablespec.read.file_index import Filters, bound_filters
-from tablespec.read.task import TaskSlice, shares
+from tablespec.read.task import TaskSlice, by_group, shares
 from tablespec.write.append import writable
 from tablespec.write.change_target import ChangeTarget, RowOp, row_ids
 from tablespec.write.delete import checked_predicate
@@ -88,10 +88,11 @@ def change_rows(task: UpdateTask) -> Sequence[Fragment]:
     sink = MergeSink(task.target, paradigm=RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS)
     rows = task.target.placed(task.target.schema.names).push_down_filters(task.predicate)
     try:
-        for piece in task.slices:
-            for batch in rows.open(piece.slice, piece.known):
-                ids = row_ids(batch, piece.slice.group.id)
-                sink.store_merged_rows(page(_new_values(batch, task.assignments), RowOp.UPDATE, ids), batch)
+        for group, pieces in by_group(task.slices):
+            for batch in (batch for piece in pieces for batch in rows.open(piece.slice, piece.known)):
+                new = _new_values(batch, task.assignments)
+                sink.store_merged_rows(page(new, RowOp.UPDATE, row_ids(batch, group)), batch)
+            sink.settle(group)
         return sink.finish()
     except BaseException:
         sink.abort()

@@ -205,3 +205,16 @@ def test_a_constraint_that_an_update_would_break_leaves_everything_as_it_was(tab
         table.update({"id": "id * 10"}, "id > 4", strategy=strategy)
 
     assert contents(tmp_path) == before
+
+
+def test_new_versions_of_rows_in_several_files_of_a_group_share_a_file(tmp_path):
+    table = tablespec.create_table(str(tmp_path), pa.schema({"id": pa.int64(), "n": pa.int64()}))
+    table.append(pa.table({"id": [1, 2, 3], "n": [0, 0, 0]}))
+    table.append(pa.table({"id": [4], "n": [0]}))
+    table.update({"n": "1"}, "id = 1")
+
+    result = table.update({"n": "n + 10"}, "id <= 4")
+
+    groups = {one.slice.group.id for one in table.scan().slices}
+    assert (result.rows_updated, result.files_added, len(groups)) == (4, 2, 2)
+    assert_same_rows(table.scan(), [(1, 11), (2, 10), (3, 10), (4, 10)])
