@@ -23,13 +23,6 @@ settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests marked `spark` go to one process, where tests are shared out, since they share one session."""
-    for item in items:
-        if item.get_closest_marker("spark") is not None:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests marked `spark` are skipped where Spark cannot start; under CI they fail."""
     if item.get_closest_marker("spark") is None:
@@ -41,7 +34,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one Spark session of a test run, in UTC; tests that use it are marked `spark`."""
+    """The one Spark session of a test process, in UTC; tests that use it are marked `spark`."""
     folder = tmp_path_factory.mktemp("spark")
     os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable)
     # Importing pyspark takes a second, which runs without Spark need not wait for.
