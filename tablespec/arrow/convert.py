@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 import pyarrow as pa
@@ -13,26 +13,29 @@ from tablespec.arrow.schema import FIELD_ID, arrow_type
 from tablespec.errors import TypeMismatchError
 from tablespec.model.schema import ArrayType, DataType, Field, MapType, StructType
 
-Finder = Callable[[Field, list[pa.Field]], int | None]
+# What a field of a table is found by among the fields at hand: its number there.
+Places = Callable[[Field], int | None]
+# The candidates are looked at once, and not again for each of many columns.
+Finder = Callable[[Sequence[pa.Field]], Places]
 
 
-def by_stored_name(field: Field, candidates: list[pa.Field]) -> int | None:
-    """The candidate with the physical name of the field; one that differs only in case where none fits exactly."""
-    return _by_name(field.stored_name, candidates)
+def by_stored_name(candidates: Sequence[pa.Field]) -> Places:
+    """Finds the candidate with the physical name of a field; one that differs only in case where none fits exactly."""
+    place = _by_name(candidates)
+    return lambda field: place(field.stored_name)
 
 
-def by_logical_name(field: Field, candidates: list[pa.Field]) -> int | None:
-    """The candidate with the logical name of the field."""
-    return _by_name(field.name, candidates)
+def by_logical_name(candidates: Sequence[pa.Field]) -> Places:
+    """Finds the candidate with the logical name of a field; one that differs only in case where none fits exactly."""
+    place = _by_name(candidates)
+    return lambda field: place(field.name)
 
 
-def by_field_id(field: Field, candidates: list[pa.Field]) -> int | None:
-    """The candidate with the field's id."""
-    wanted = str(field.field_id).encode()
-    for index, candidate in enumerate(candidates):
-        if candidate.metadata and candidate.metadata.get(FIELD_ID) == wanted:
-            return index
-    return None
+def by_field_id(candidates: Sequence[pa.Field]) -> Places:
+    """Finds the candidate with the id of a field."""
+    numbered = reversed(list(enumerate(candidates)))
+    places = {one.metadata[FIELD_ID]: index for index, one in numbered if one.metadata and FIELD_ID in one.metadata}
+    return lambda field: places.get(str(field.field_id).encode())
 
 
 def convert(array: pa.Array, field: Field, find: Finder) -> pa.Array:
@@ -81,10 +84,10 @@ def _convert(array: pa.Array, data_type: DataType, find: Finder, path: str) -> p
 
 
 def _convert_struct(array: pa.StructArray, data_type: StructType, find: Finder, path: str) -> pa.Array:
-    candidates = [array.type.field(index) for index in range(array.type.num_fields)]
+    place = find([array.type.field(index) for index in range(array.type.num_fields)])
     children = []
     for field in data_type.fields:
-        index = find(field, candidates)
+        index = place(field)
         if index is None:
             children.append(nulls(len(array), field.type))
         else:
@@ -164,9 +167,11 @@ def _renamed(data_type: DataType) -> bool:
             return False
 
 
-def _by_name(name: str, candidates: list[pa.Field]) -> int | None:
-    for index, candidate in enumerate(candidates):
-        if candidate.name == name:
-            return index
-    alike = [index for index, candidate in enumerate(candidates) if candidate.name.lower() == name.lower()]
-    return alike[0] if len(alike) == 1 else None
+def _by_name(candidates: Sequence[pa.Field]) -> Callable[[str], int | None]:
+    names = [candidate.name for candidate in candidates]
+    # The first of several with the same name counts.
+    places = {name: index for index, name in reversed(list(enumerate(names)))}
+    folded: dict[str, int | None] = {}
+    for index, name in enumerate(names):
+        folded[name.lower()] = None if name.lower() in folded else index
+    return lambda name: places[name] if name in places else folded.get(name.lower())

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from tablespec.arrow.convert import Finder, convert, nulls
+from tablespec.arrow.convert import Finder, Places, convert, nulls
 from tablespec.arrow.pages import Source, rows_at
 from tablespec.arrow.positions import outside
 from tablespec.arrow.schema import arrow_schema, arrow_type
@@ -41,8 +41,8 @@ REQUESTS = 32
 class PositionedBatch:
     """Rows of a file in file order; the first has physical position `start`, and the others follow.
 
-    Rows that were chosen one by one have their positions in `chosen`. Columns of `schema` are found among the stored ones, and
-    converted, when they are asked for: a column of which few rows are left by then costs little.
+    Rows that were chosen one by one have their positions in `chosen`. Columns of `schema` are converted when they are asked for: a
+    column of which few rows are left by then costs little. Where they are among the stored ones, `place` tells.
     """
 
     start: int
@@ -50,8 +50,7 @@ class PositionedBatch:
     schema: Schema
     find: Finder
     chosen: pa.Array | None = None
-    # Where columns were found, which is the same for all rows of a file.
-    _found: dict[str, int | None] = attrs.field(factory=dict)
+    place: Places = attrs.Factory(lambda self: self.find(list(self.stored.schema)), takes_self=True)
 
     @property
     def rows(self) -> int:
@@ -70,9 +69,7 @@ class PositionedBatch:
     def column(self, name: str) -> pa.Array:
         """A column of the schema; null where the file lacks it."""
         field = self.schema.field(name)
-        if name not in self._found:
-            self._found[name] = self.find(field, list(self.stored.schema))
-        index = self._found[name]
+        index = self.place(field)
         return nulls(self.rows, field.type) if index is None else convert(self.stored.column(index), field, self.find)
 
     @property
@@ -114,7 +111,7 @@ def open_for_few(storage: Storage, path: str, seldom: Sequence[Field], find: Fin
     source = _source(storage, path) if local is None else pa.OSFile(local)
     file = _opened(source, buffer=0)
     top = list(file.schema_arrow)
-    found = [top[index] for field in seldom if (index := find(field, top)) is not None]
+    found = [top[index] for index in map(find(top), seldom) if index is not None] if seldom else []
     texts = dict.fromkeys(field.name for field in found if pa.types.is_string(field.type))
     kept = _in_dictionaries(file.metadata, texts)
     buffer = 0 if _largest_group(file.metadata) <= WHOLE_BYTES else BUFFER_BYTES
@@ -168,7 +165,7 @@ def read_rows(
     if not len(schema.fields) or len(positions) * ROWS_A_PAGE > file.metadata.num_rows:
         return None
     top = list(file.schema_arrow)
-    found = [find(field, top) for field in schema]
+    found = map(find(top), schema)
     names = list(dict.fromkeys(top[index].name for index in found if index is not None))
     chosen = positions.to_array()
     if not names or not len(chosen):
@@ -204,11 +201,11 @@ def read_positioned(
     Where `positions` are given, row groups without any of them are left out.
     """
     top = list(file.schema_arrow)
-    found = [find(field, top) for field in schema]
-    names = [top[index].name for index in found if index is not None]
+    names = [top[index].name for index in map(find(top), schema) if index is not None]
     # A name with dots in it selects a leaf of another column too, which does no harm.
     selected = list(dict.fromkeys(names))
-    places: dict[str, int | None] = {}
+    # The same for all batches of a file.
+    place: Places | None = None
     for group, start in _chosen_groups(file, schema, find, predicate):
         rows = file.metadata.row_group(group).num_rows
         if positions is not None and not positions.range_cardinality(start, start + rows):
@@ -221,7 +218,8 @@ def read_positioned(
         position = start
         size = batch_rows or _rows_at_once(file.metadata.row_group(group), set(selected))
         for batch in file.iter_batches(batch_size=size, row_groups=[group], columns=selected, use_threads=False):
-            yield PositionedBatch(position, batch, schema, find, found=places)
+            place = place or find(list(batch.schema))
+            yield PositionedBatch(position, batch, schema, find, place=place)
             position += batch.num_rows
 
 
@@ -283,7 +281,7 @@ def _leaf(
     fields, stored = schema.fields, list[str]()
     for name in path:
         found = [field for field in fields if field.name == name]
-        position = find(found[0], candidates) if found else None
+        position = find(candidates)(found[0]) if found else None
         if position is None:
             return None
         field = found[0]

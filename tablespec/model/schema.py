@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import attrs
 
@@ -131,11 +132,16 @@ class Schema:
 
     fields: tuple[Field, ...]
 
+    @cached_property
+    def _by_name(self) -> dict[str, Field]:
+        # Tables may have thousands of columns, and each of them is asked for. The first of several with the same name counts.
+        return {field.name: field for field in reversed(self.fields)}
+
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)
 
     def __contains__(self, name: object) -> bool:
-        return any(field.name == name for field in self.fields)
+        return name in self._by_name
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -146,7 +152,7 @@ class Schema:
         """The field at `path`; names that differ only in case match when exactly one does."""
         fields = self.fields
         for depth, name in enumerate(path):
-            found = _find(fields, name)
+            found = (self._by_name.get(name) if depth == 0 else None) or _find(fields, name)
             if found is None:
                 where = "the table" if depth == 0 else f"the struct {'.'.join(path[:depth])}"
                 raise ColumnNotFoundError(".".join(path), near_names(name, [field.name for field in fields]), where)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
 import attrs
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from tablespec.arrow.convert import Finder, by_field_id, by_logical_name, by_stored_name
+from tablespec.arrow.convert import Finder, Places, by_field_id, by_logical_name, by_stored_name
 from tablespec.arrow.evaluate import matching
 from tablespec.arrow.parquet import PositionedBatch, no_columns, open_for_few, read_positioned, read_rows
 from tablespec.arrow.positions import outside
@@ -312,8 +312,9 @@ class _Made:
                 return self.piece.column(field.name)
 
 
-def _by_id_or_name(field: Field, candidates: list[pa.Field]) -> int | None:
-    return by_field_id(field, candidates) if field.field_id is not None else by_stored_name(field, candidates)
+def _by_id_or_name(candidates: Sequence[pa.Field]) -> Places:
+    by_id, by_name = by_field_id(candidates), by_stored_name(candidates)
+    return lambda field: by_name(field) if field.field_id is None else by_id(field)
 
 
 def _not_deleted(piece: PositionedBatch, deleted: BitMap64) -> pa.BooleanArray | None:

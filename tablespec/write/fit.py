@@ -72,10 +72,10 @@ def fitted(batches: pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordB
     """The rows in the columns and types of the table; columns that the data lacks are null."""
     wanted = pa.schema([field.with_nullable(True) for field in arrow_schema(schema)])
     for batch in batches:
-        candidates = [batch.schema.field(index) for index in range(len(batch.schema))]
+        place = by_logical_name(list(batch.schema))
         columns = []
         for field in schema:
-            index = by_logical_name(field, candidates)
+            index = place(field)
             columns.append(
                 nulls(batch.num_rows, field.type)
                 if index is None

@@ -277,6 +277,7 @@ def _kinds(page: pa.RecordBatch) -> list[dict[str, int]]:
 def _columns(rows: pa.RecordBatch, schema: Schema, wanted: set[str] | None = None) -> pa.RecordBatch:
     """Columns of the table as a page has them, in the table's types; those that it lacks are null."""
     candidates = list(rows.schema)
+    place = by_logical_name(candidates)
     known = {OP, CASE, ROW, *(name.lower() for name in schema.names)}
     strange = [one.name for one in candidates if one.name.lower() not in known]
     if strange:
@@ -284,7 +285,7 @@ def _columns(rows: pa.RecordBatch, schema: Schema, wanted: set[str] | None = Non
     columns = {}
     for field in schema:
         if wanted is None or field.name in wanted:
-            index = by_logical_name(field, candidates)
+            index = place(field)
             if index is None and wanted is not None:
                 raise InvalidPageError(f"the column {field.name} is to be updated, and the page lacks it")
             columns[field.name] = (

@@ -183,10 +183,10 @@ def stored_batch(block: LogBlock, names: frozenset[str]) -> pa.RecordBatch:
 
 def fitted(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
     """The columns of a schema, found by name and converted; missing ones are null."""
-    candidates = list(batch.schema)
+    place = by_stored_name(list(batch.schema))
     columns = []
     for field in schema:
-        index = by_stored_name(field, candidates)
+        index = place(field)
         columns.append(
             nulls(batch.num_rows, field.type) if index is None else convert(batch.column(index), field, by_stored_name)
         )

@@ -294,7 +294,7 @@ def test_columns_are_found_exactly_or_else_by_the_only_name_that_differs_in_case
     field = Field(name="Id", type=LONG)
 
     def found(*names: str) -> int | None:
-        return by_stored_name(field, [pa.field(name, pa.int64()) for name in names])
+        return by_stored_name([pa.field(name, pa.int64()) for name in names])(field)
 
     assert found("ID", "Id") == 1
     assert found("x", "iD") == 1
@@ -306,8 +306,8 @@ def test_a_mapped_column_is_found_by_its_physical_name_in_files_and_by_its_own_i
     field = Field(name="id", type=LONG, physical_name="col-1")
     candidates = [pa.field("id", pa.int64()), pa.field("col-1", pa.int64())]
 
-    assert by_stored_name(field, candidates) == 1
-    assert by_logical_name(field, candidates) == 0
+    assert by_stored_name(candidates)(field) == 1
+    assert by_logical_name(candidates)(field) == 0
 
 
 def test_a_column_is_found_by_its_id_only():
@@ -317,8 +317,8 @@ def test_a_column_is_found_by_its_id_only():
         pa.field("y", pa.int64(), metadata={FIELD_ID: b"1"}),
     ]
 
-    assert by_field_id(Field(name="x", type=LONG, field_id=1), candidates) == 2
-    assert by_field_id(Field(name="x", type=LONG, field_id=2), candidates) is None
+    assert by_field_id(candidates)(Field(name="x", type=LONG, field_id=1)) == 2
+    assert by_field_id(candidates)(Field(name="x", type=LONG, field_id=2)) is None
 
 
 @pytest.mark.parametrize("type_", [LONG, DATE, ArrayType(LONG), StructType((Field(name="a", type=INTEGER),))], ids=str)

@@ -1,6 +1,7 @@
 import json
 import pickle
 import struct
+import time
 import uuid
 import zlib
 
@@ -51,6 +52,24 @@ def test_a_reader_gives_the_rows_of_a_slice_in_their_order(table):
 
     assert found.to_pydict() == ROWS.to_pydict()
     assert found.schema == ROWS.schema
+
+
+def test_the_time_for_a_slice_grows_with_the_columns_and_not_with_their_square(tmp_path):
+    def seconds(columns):
+        rows = pa.table({f"c{number}": [1.5] for number in range(columns)})
+        table = tablespec.create_table(str(tmp_path / str(columns)), rows.schema)
+        table.append(rows)
+        reader, slice_ = table.slice_reader(), only_slice(table)
+
+        def once():
+            start = time.process_time()
+            assert read(reader, slice_).shape == (1, columns)
+            return time.process_time() - start
+
+        return min(once() for _ in range(5))
+
+    # Ten times the columns; a square would make it a hundred.
+    assert seconds(1500) < 30 * seconds(150)
 
 
 @pytest.mark.parametrize("columns", [("name",), ("name", "id"), ("NAME",), ()])
