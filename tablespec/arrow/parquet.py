@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 from tablespec.arrow.convert import Finder, Places, convert, nulls
 from tablespec.arrow.pages import Source, rows_at
 from tablespec.arrow.positions import outside
-from tablespec.arrow.schema import arrow_schema, arrow_type
+from tablespec.arrow.schema import arrow_schema, arrow_type, without_views
 from tablespec.arrow.stats import leaf_indexes, value_range
 from tablespec.arrow.verdict import ColumnBounds, verdicts
 from tablespec.errors import TypeMismatchError
@@ -79,7 +79,7 @@ class PositionedBatch:
 
     def take(self, rows: pa.Array) -> PositionedBatch:
         """Some of the rows, by their numbers here."""
-        left = self.stored.take(rows) if self.stored.num_columns else no_columns(len(rows))
+        left = _pickable(self.stored).take(rows) if self.stored.num_columns else no_columns(len(rows))
         places = pc.add(rows.cast(pa.int64()), self.start) if self.chosen is None else self.chosen.take(rows)
         return attrs.evolve(self, start=0, stored=left, chosen=places)
 
@@ -97,6 +97,12 @@ class PositionedBatch:
 def no_columns(rows: int) -> pa.RecordBatch:
     """That many rows without any column."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+
+
+def _pickable(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows in types from which Arrow can pick: delta-rs stores that its texts were views, from which it cannot."""
+    schema = pa.schema([field.with_type(without_views(field.type)) for field in batch.schema])
+    return batch if schema.equals(batch.schema) else batch.cast(schema)
 
 
 def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:

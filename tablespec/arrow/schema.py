@@ -122,6 +122,25 @@ def _stored_type(data_type: DataType) -> pa.DataType:
             return arrow_type(data_type)
 
 
+def without_views(arrow: pa.DataType) -> pa.DataType:
+    """The type that holds the same values with every text and every binary in one piece."""
+    if pa.types.is_string_view(arrow):
+        return pa.large_string()
+    if pa.types.is_binary_view(arrow):
+        return pa.large_binary()
+    if pa.types.is_struct(arrow):
+        members = [arrow.field(index) for index in range(arrow.num_fields)]
+        return pa.struct([member.with_type(without_views(member.type)) for member in members])
+    if pa.types.is_map(arrow):
+        key, value = (one.with_type(without_views(one.type)) for one in (arrow.key_field, arrow.item_field))
+        return pa.map_(key, value, arrow.keys_sorted)
+    if pa.types.is_list(arrow):
+        return pa.list_(arrow.value_field.with_type(without_views(arrow.value_type)))
+    if pa.types.is_large_list(arrow):
+        return pa.large_list(arrow.value_field.with_type(without_views(arrow.value_type)))
+    return arrow
+
+
 def schema_of(arrow: pa.Schema) -> Schema:
     """The table schema that holds Arrow data of that schema."""
     return Schema(tuple(_field_of(field, field.name) for field in arrow))

@@ -17,6 +17,15 @@ from tests.rows import assert_same_rows
 
 COLUMNS = {**SCALARS, **NESTED}
 START = pa.table({"i": [1, 2, 3, 4], "p": ["a", None, SPECIAL, "a"], "x": [0.5, None, float("nan"), 4.0]})
+# deltalake has them as views in the files that it writes anew.
+TEXTS = {
+    "string": pa.array(["a", "b", None, "long enough for a view"]),
+    "binary": pa.array([b"a", b"b", None, b"long enough for a view"]),
+    "struct": pa.array([{"s": "a", "b": b"b"}, None, {"s": None, "b": b""}, {"s": "d", "b": None}]),
+    "list": pa.array([["a"], [], None, ["c", None]]),
+    "map": pa.array([[("k", "v")], [], None, [("l", None)]], pa.map_(pa.string(), pa.string())),
+    "deep": pa.array([[{"s": ["a"]}], [], None, [{"s": None}, {"s": ["b", None]}]]),
+}
 # deltalake cannot write them, or not read back itself: it gives long numbers names that are too long, negative decimals
 # texts like -1.-5, and bytes texts like \\u0061.
 NO_PARTITIONS = ("double", "finite double", "binary", *(name for name in PARTITIONS if name.startswith("decimal")))
@@ -82,6 +91,20 @@ def test_its_statistics_leave_the_right_rows(tmp_path, name):
 
 def alike(one: object, other: object) -> bool:
     return one == other or (one != one and other != other)
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_rows_are_picked_from_files_that_say_that_their_texts_were_views(tmp_path, text):
+    rows = column(text)
+    write_deltalake(str(tmp_path), rows)
+    DeltaTable(str(tmp_path)).update({"i": "i + 100"}, predicate="i = 1")
+    table = tablespec.open_table(str(tmp_path))
+    expected = [(100 + i if i == 1 else i, value) for i, value in zip(*rows.select(["i", "v"]).to_pydict().values())]
+
+    assert_same_rows(table.scan("i < 3", ["i", "v"]), [row for row in expected if row[0] < 3])
+    table.delete("i = 101")
+
+    assert_same_rows(table.scan(columns=["i", "v"]), [row for row in expected if row[0] != 101])
 
 
 # --- operations -------------------------------------------------------------------------------------------------------
