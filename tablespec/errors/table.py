@@ -113,6 +113,18 @@ class InvalidPropertyError(TableSpecError):
 
 
 @attrs.define
+class InvalidOptionError(TableSpecError):
+    """An option of an operation has a value that makes no sense."""
+
+    option: str
+    value: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.option} is {self.value}; expected {self.expected}, and nothing was done"
+
+
+@attrs.define
 class NotAuthorizedError(TableSpecError):
     """The principal does not have the privilege that an operation needs."""
 

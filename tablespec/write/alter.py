@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tablespec.arrow.schema import arrow_schema
-from tablespec.errors import InvalidSchemaError
+from tablespec.errors import InvalidPropertyError, InvalidSchemaError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE
 from tablespec.formats.base import Change, ReadsWhere, TableFormat
@@ -21,12 +21,16 @@ CONSTRAINT = "delta.constraints."
 
 
 def set_properties(format_: TableFormat, properties: Mapping[str, str | None], *, auto_upgrade: bool = True) -> Instant:
-    """Set table properties, and drop those that are given as None."""
+    """Set table properties, and drop those that are given as None; constraints can only be dropped here."""
     target = writable(format_, "set_properties")
     state = target.latest()
+    for name, value in properties.items():
+        if str(name).startswith(CONSTRAINT) and value not in (None, state.properties.get(name)):
+            expected = "no new constraint: add_constraint looks whether all rows satisfy it"
+            raise InvalidPropertyError(name, str(value), expected)
     merged = {**state.properties, **{name: value for name, value in properties.items() if value is not None}}
     kept = {name: value for name, value in merged.items() if properties.get(name, "") is not None}
-    parameters = (("properties", str(sorted(properties))),)
+    parameters = (("properties", str(sorted(map(str, properties)))),)
     change = Change(
         operation="SET TBLPROPERTIES", parameters=parameters, properties=tuple(kept.items()), auto_upgrade=auto_upgrade
     )

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tablespec.errors import (
     CorruptLogError,
+    InvalidOptionError,
     ReadOnlyFormatError,
     StorageError,
     TableSpecError,
@@ -127,9 +128,20 @@ def is_recorded(format_: WritableFormat, transaction: tuple[str, int] | None) ->
         return False
     if not isinstance(format_, RecordsTransactions):
         raise UnsupportedTableError(format_.storage.url, "a format that records no transactions of applications")
-    application, number = transaction
+    application, number = _checked(transaction)
     recorded = format_.transaction(format_.latest(), application)
     return recorded is not None and recorded >= number
+
+
+def _checked(transaction: tuple[str, int]) -> tuple[str, int]:
+    """The transaction, where a log can tell it to every client."""
+    match transaction:
+        case (str(application), int(number)) if type(number) is int and abs(number) < 1 << 63:
+            # Halves of characters cannot be written.
+            if application.encode(errors="replace").decode() == application:
+                return application, number
+    expected = "the name of an application with a whole number of 64 bits, such as ('loader', 7)"
+    raise InvalidOptionError("transaction", repr(transaction), expected)
 
 
 def _plan(target: WritableFormat, state: TableState, columns: pa.Schema, *, merge_schema: bool) -> AppendPlan:

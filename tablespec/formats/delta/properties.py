@@ -69,6 +69,8 @@ _LOG_RETENTION = "delta.logRetentionDuration"
 _INTERVALS = re.compile(
     r"(?:interval\s+)?((?:\d+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*)+)", re.IGNORECASE
 )
+# Halves of characters, which no file of text can have.
+_SURROGATES = re.compile("[\ud800-\udfff]")
 # Properties by which files are read or a feature works; they do not go back with the rest when a table does.
 _BOUND_TO_FILES = _KEPT | {
     "delta.columnMapping.mode",
@@ -82,7 +84,8 @@ _BOUND_TO_FILES = _KEPT | {
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
-    """Raise for a known property with a value that it cannot have."""
+    """Raise for what is no text, and for a known property with a value that it cannot have."""
+    _check_texts(properties)
     for name, value in properties.items():
         if name in _BOOLEANS and value not in ("true", "false"):
             raise InvalidPropertyError(name, value, "true or false")
@@ -98,6 +101,7 @@ def check_properties(properties: Mapping[str, str]) -> None:
 
 def check_change(before: Mapping[str, str], after: Mapping[str, str]) -> None:
     """Raise for new values that make no sense, or by which what was written would not be found any more."""
+    _check_texts(after)
     changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
     check_properties({name: after[name] for name in changed if name in after})
     for name in changed:
@@ -174,6 +178,17 @@ def constraints_of(properties: Mapping[str, str], schema: Schema) -> tuple[tuple
     return tuple(checks)
 
 
+def _check_texts(properties: Mapping[str, str]) -> None:
+    # The log takes any value of Python, and nobody could read it after that.
+    for name, value in properties.items():
+        if not _is_text(name) or not _is_text(value):
+            raise InvalidPropertyError(str(name), str(value), f"a text under a text, and not {value!r} under {name!r}")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not _SURROGATES.search(value)
+
+
 def _whole_number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() else 0
 
@@ -188,8 +203,14 @@ def _interval(name: str, text: str) -> timedelta:
     if found is None:
         raise InvalidPropertyError(name, text, "an interval, such as 'interval 7 days'")
     words = found[1].lower().split()
-    parts = [timedelta(**{unit.removesuffix("s") + "s": int(count)}) for count, unit in zip(words[::2], words[1::2])]
-    return sum(parts, timedelta())
+    try:
+        parts = [
+            timedelta(**{unit.removesuffix("s") + "s": int(count)}) for count, unit in zip(words[::2], words[1::2])
+        ]
+        return sum(parts, timedelta())
+    except OverflowError:
+        # Whoever asks for more years than there are asks for all of them.
+        return timedelta.max
 
 
 def _invariant_text(text: str) -> str:

@@ -59,6 +59,18 @@ def test_a_table_that_asks_for_less_than_a_week_gets_it(tmp_path):
     assert len(table.vacuum().paths) == 2
 
 
+def test_a_table_may_ask_for_a_retention_that_never_ends(tmp_path):
+    table = new_table(tmp_path, delta__deletedFileRetentionDuration="interval 999999999 weeks")
+    append(table, (1, "sf", 1))
+    append(table, (2, "sf", 1))
+    table.compact()
+    table.checkpoint()
+    aged(tmp_path, days=20_000)
+
+    assert table.vacuum().paths == ()
+    assert len(table.vacuum(timedelta(days=7)).paths) == 2
+
+
 @pytest.mark.parametrize("text", ["a week", "interval 1 month", "interval", "7"])
 def test_an_interval_that_makes_no_sense_is_refused(table, text):
     with pytest.raises(InvalidPropertyError, match="interval 7 days"):

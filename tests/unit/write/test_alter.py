@@ -6,6 +6,7 @@ from tablespec.errors import (
     ColumnNotFoundError,
     ConstraintViolatedError,
     InvalidPredicateError,
+    InvalidPropertyError,
     InvalidSchemaError,
     SchemaMismatchError,
     TypeMismatchError,
@@ -157,6 +158,19 @@ def test_a_constraint_can_be_dropped_as_a_property(table):
 
 
 # --- properties ---
+
+
+@pytest.mark.parametrize("text", ["id > 1", "id >", "id > 0"])
+def test_a_constraint_is_no_property_to_set(table, tmp_path, text):
+    table.add_constraint("positive", "id > 0")
+    before = contents(tmp_path)
+
+    with pytest.raises(InvalidPropertyError, match="add_constraint looks whether all rows satisfy it"):
+        table.set_properties({"delta.constraints.other": text})
+    assert contents(tmp_path) == before
+
+    table.set_properties({"delta.constraints.positive": "id > 0", "owner": "me"})
+    assert table.properties["owner"] == "me"
 
 
 def test_properties_are_set_and_dropped(table, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 import tablespec
 from tablespec.errors import (
     ConstraintViolatedError,
+    InvalidOptionError,
     SchemaMismatchError,
     StorageError,
     TypeMismatchError,
@@ -404,6 +405,31 @@ def test_a_check_that_cannot_be_evaluated_stops_every_append(tmp_path):
 
     assert "odd (regexp_like(city, 'x'))" in text
     assert "write with Spark instead" in text
+
+
+@pytest.mark.parametrize(
+    "transaction",
+    [
+        ("loader", "1"),
+        ("loader", 1.5),
+        ("loader", True),
+        ("loader", None),
+        ("loader", 1 << 63),
+        ("loader", 1, 2),
+        (1, 1),
+        ("\ud800", 1),
+        "ab",
+    ],
+    ids=repr,
+)
+def test_a_transaction_that_no_log_can_tell_is_refused(table, tmp_path, transaction):
+    told = "expected the name of an application with a whole number"
+    assert told in broken_by(table, tmp_path, ROWS, InvalidOptionError, transaction=transaction)
+
+    before = contents(tmp_path)
+    with pytest.raises(InvalidOptionError, match=told):
+        table.replace_where("city = 'sf'", ROWS, data_columns=True, transaction=transaction)
+    assert contents(tmp_path) == before
 
 
 def test_appends_make_versions_without_gaps(table, tmp_path):

@@ -81,6 +81,34 @@ def test_a_table_is_not_created_with_a_senseless_property(tmp_path, name, value,
     assert contents(tmp_path) == {}
 
 
+NO_TEXTS = [
+    {"owner": 1},
+    {"owner": True},
+    {"owner": ["me"]},
+    {"owner": b"me"},
+    {1: "me"},
+    {None: "me", "owner": "me"},
+    {"owner": "\ud800"},
+    {"\ud800": "me"},
+    {"delta.checkpointInterval": 5},
+    {"delta.targetFileSize": 5},
+    {"delta.logRetentionDuration": 5},
+    {"delta.dataSkippingNumIndexedCols": 5},
+]
+
+
+@pytest.mark.parametrize("properties", NO_TEXTS, ids=str)
+def test_properties_that_are_no_texts_are_refused_and_nothing_changes(table, tmp_path, properties):
+    before = contents(tmp_path)
+
+    with pytest.raises(InvalidPropertyError, match="a text under a text"):
+        table.set_properties(properties)
+    with pytest.raises(InvalidPropertyError, match="a text under a text"):
+        tablespec.create_table(f"{tmp_path}/other", SCHEMA, properties=properties)
+
+    assert contents(tmp_path) == before
+
+
 def test_properties_that_nobody_knows_are_kept_as_they_are(table):
     table.set_properties({"owner": "me", "delta.somethingNew": "maybe"})
     table.set_properties({"owner": None, "team": ""})
