@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablespec.errors import InvalidSchemaError, UnsupportedTypeError
+from tablespec.errors import InvalidOptionError, InvalidSchemaError, UnsupportedTypeError
 from tablespec.formats.base import LiveFile, NewFile, TableFormat
 from tablespec.maintain.compact import BUFFERS, UNBOUNDED
 from tablespec.maintain.rewrite import (
@@ -28,7 +28,9 @@ from tablespec.maintain.rewrite import (
     Rewriting,
     begin,
     by_partition,
+    check_cooldown,
     finish,
+    new_file_bytes,
     run,
     surviving,
 )
@@ -81,9 +83,10 @@ def cluster(
     follow one another in the order of the columns; rows that are equal in all of them lie in one file, but for those that fill more
     than one. `zorder` makes the ranges of all columns narrow.
     """
+    check_cooldown(cooldown)
     job = begin(format_, "cluster", where, whole_partitions=True)
     columns = _orderable(job.state.schema, by)
-    tasks = plan(job.files, job.target, columns, Order(order), target_bytes or job.target.write.file_bytes)
+    tasks = plan(job.files, job.target, columns, _order(order), new_file_bytes(job, target_bytes))
     fragments = run(job, write_ordered, tasks, runner)
     parameters = (("order", order), ("clusterBy", msgspec.json.encode(columns).decode()))
     return finish(job, fragments, parameters, cooldown=cooldown, retries=retries)
@@ -119,7 +122,16 @@ def write_ordered(task: ClusterTask) -> RewriteFragment:
     return surviving(task.slices, write)
 
 
+def _order(name: str) -> Order:
+    try:
+        return Order(name)
+    except ValueError as error:
+        raise InvalidOptionError("order", repr(name), " or ".join(one.value for one in Order)) from error
+
+
 def _orderable(schema: Schema, by: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(by, str) or not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
+        raise InvalidOptionError("by", repr(by), "the names of columns, such as ['id']")
     fields = [schema.field(name) for name in by]
     if not fields or len({field.name for field in fields}) < len(fields):
         raise InvalidSchemaError("rows are clustered by one column or more, each named once")

@@ -8,6 +8,7 @@ from datetime import timedelta
 import attrs
 import pyarrow as pa
 
+from tablespec.errors import InvalidOptionError
 from tablespec.formats.base import LiveFile, NewFile, TableFormat
 from tablespec.maintain.rewrite import (
     RewriteFragment,
@@ -16,10 +17,13 @@ from tablespec.maintain.rewrite import (
     Rewriting,
     begin,
     by_partition,
+    check_cooldown,
     finish,
     logged_path,
+    new_file_bytes,
     run,
     surviving,
+    whole_number,
 )
 from tablespec.maintain.skip import COOLDOWN
 from tablespec.model.file import FileGroupId, FileSlice
@@ -48,8 +52,11 @@ class Limits:
     max_deleted_fraction: float = 0.1
 
     def __attrs_post_init__(self) -> None:
-        if self.target_bytes < 1 or self.min_files < 2 or not 0 <= self.max_deleted_fraction <= 1:
-            raise ValueError("target_bytes is at least 1, min_files at least 2, max_deleted_fraction between 0 and 1")
+        whole_number("target_bytes", self.target_bytes, 1)
+        whole_number("min_files", self.min_files, 2)
+        fraction = self.max_deleted_fraction
+        if not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
+            raise InvalidOptionError("max_deleted_fraction", repr(fraction), "a number between 0 and 1")
 
 
 @attrs.frozen(kw_only=True)
@@ -84,9 +91,10 @@ def compact(
     Rows, their ids and their commit versions stay the same, and nothing counts as changed. Files become as large as the table asks
     for, or `target_bytes`. A file that cannot be read stays in the table and is left alone for `cooldown`.
     """
+    check_cooldown(cooldown)
     job = begin(format_, "compact", where)
     limits = Limits(
-        target_bytes=target_bytes or job.target.write.file_bytes,
+        target_bytes=new_file_bytes(job, target_bytes),
         min_files=min_files,
         max_deleted_fraction=max_deleted_fraction,
     )

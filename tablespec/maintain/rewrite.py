@@ -5,6 +5,7 @@ Their ids and commit versions move with them, in hidden columns. Files that cann
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -16,6 +17,7 @@ import pyarrow as pa
 from tablespec.errors import (
     CorruptFileError,
     DataFileMissingError,
+    InvalidOptionError,
     ReadOnlyFormatError,
     TableSpecError,
     UnsupportedTableError,
@@ -171,6 +173,28 @@ def begin(format_: TableFormat, operation: str, where: Filters, *, whole_partiti
         skips=skips,
         now=now,
     )
+
+
+def check_cooldown(cooldown: timedelta) -> None:
+    """Raise for what is no time for which a file can be left alone."""
+    if not isinstance(cooldown, timedelta):
+        raise InvalidOptionError("cooldown", repr(cooldown), "a timedelta, such as timedelta(hours=24)")
+
+
+def whole_number(option: str, value: int, least: int) -> int:
+    """The value of an option that counts something; raises InvalidOptionError where it counts nothing."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise InvalidOptionError(option, repr(value), f"a whole number from {least} on")
+    return number
+
+
+def new_file_bytes(job: RewriteJob, target_bytes: int | None) -> int:
+    """How large new files become: what is asked for, or what the table asks for."""
+    return job.target.write.file_bytes if target_bytes is None else whole_number("target_bytes", target_bytes, 1)
 
 
 def surviving(

@@ -9,7 +9,7 @@ from typing import TypedDict
 
 import attrs
 
-from tablespec.errors import ShortRetentionError
+from tablespec.errors import InvalidOptionError, ShortRetentionError
 from tablespec.formats.base import TableFormat
 from tablespec.formats.maintenance import LOG_FOLDERS
 from tablespec.index.segment import is_of_index, needed_files
@@ -166,6 +166,8 @@ def remove_files(task: RemoveTask) -> int:
 
 def _retained_since(table: str, asked: timedelta | None, configured: timedelta, *, allowed: bool) -> int:
     """The time, in milliseconds, at which the retention that is asked for begins."""
+    if asked is not None and not isinstance(asked, timedelta):
+        raise InvalidOptionError("retention", repr(asked), "a timedelta, such as timedelta(days=7)")
     least = min(configured, LEAST_RETENTION)
     if asked is not None and asked < least and not allowed:
         raise ShortRetentionError(table, str(asked), str(least))

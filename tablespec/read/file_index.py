@@ -117,9 +117,9 @@ def version_of(format_: TableFormat, at: Instant | int | str | datetime | date) 
     match at:
         case Instant(version):
             return version
-        case int():
+        case int() if not isinstance(at, bool):
             return at
-        case str() if at.isdigit():
+        case str() if _is_number(at):
             return int(at)
         case _:
             return resolve(format_, at).version
@@ -130,9 +130,9 @@ def completion_of(clock: CompletionClock, at: Instant | int | str | datetime | d
     match at:
         case Instant(version):
             return clock.completion_of(version)
-        case int():
+        case int() if not isinstance(at, bool):
             return clock.completion_of(at)
-        case str() if at.isdigit():
+        case str() if _is_number(at):
             return clock.completion_of(int(at))
         case str():
             return clock.completion_at(to_millis(_parse_time(at, table)))
@@ -140,6 +140,8 @@ def completion_of(clock: CompletionClock, at: Instant | int | str | datetime | d
             return clock.completion_at(to_millis(at))
         case date():
             return clock.completion_at(to_millis(datetime(at.year, at.month, at.day, tzinfo=UTC)))
+        case _:
+            raise _unnamed(table, at)
 
 
 def resolve(format_: TableFormat, at: At) -> Instant:
@@ -149,9 +151,9 @@ def resolve(format_: TableFormat, at: At) -> Instant:
             return format_.latest().instant
         case Instant():
             return at
-        case int():
+        case int() if not isinstance(at, bool):
             return format_.timeline().at(at)
-        case str() if at.isdigit():
+        case str() if _is_number(at):
             return format_.timeline().at(int(at))
         case str():
             return format_.timeline().find_latest_completed_action_at(_parse_time(at, format_.storage.url))
@@ -159,15 +161,23 @@ def resolve(format_: TableFormat, at: At) -> Instant:
             return format_.timeline().find_latest_completed_action_at(at)
         case date():
             return format_.timeline().find_latest_completed_action_at(datetime(at.year, at.month, at.day, tzinfo=UTC))
+        case _:
+            raise _unnamed(format_.storage.url, at)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def _parse_time(text: str, table: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError as error:
-        raise InstantNotFoundError(
-            table, f"{text!r}", "versions and times, such as 12 or 2026-01-31T12:00:00+00:00"
-        ) from error
+        raise _unnamed(table, text) from error
+
+
+def _unnamed(table: str, at: object) -> InstantNotFoundError:
+    return InstantNotFoundError(table, repr(at), "versions and times, such as 12 or 2026-01-31T12:00:00+00:00")
 
 
 def _by_partition(

@@ -6,7 +6,13 @@ import pyarrow as pa
 import pytest
 
 import tablespec
-from tablespec.errors import ColumnNotFoundError, CommitConflictError, InvalidSchemaError, UnsupportedTypeError
+from tablespec.errors import (
+    ColumnNotFoundError,
+    CommitConflictError,
+    InvalidOptionError,
+    InvalidSchemaError,
+    UnsupportedTypeError,
+)
 from tablespec.maintain import cluster as clustering
 from tablespec.maintain.cluster import plan, write_ordered
 from tablespec.maintain.rewrite import RewriteResult, begin
@@ -144,14 +150,35 @@ def test_an_empty_table_is_left_alone(tmp_path):
         ([], InvalidSchemaError, "one column or more"),
         (["id", "ID"], InvalidSchemaError, "each named once"),
         (["idd"], ColumnNotFoundError, "did you mean id"),
+        ("id", InvalidOptionError, "by is 'id'; expected the names of columns"),
+        ([1], InvalidOptionError, "by is .1.; expected the names of columns"),
+        (None, InvalidOptionError, "by is None; expected the names of columns"),
     ],
-    ids=["no column", "one column twice", "an unknown column"],
+    ids=["no column", "one column twice", "an unknown column", "a text", "a number", "nothing"],
 )
 def test_columns_that_make_no_order_are_refused(table, tmp_path, by, error, told):
     before = contents(tmp_path)
 
     with pytest.raises(error, match=told):
         table.cluster(by)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"order": "zz"}, "order is 'zz'; expected sort or zorder"),
+        ({"order": None}, "order is None; expected sort or zorder"),
+        ({"target_bytes": 0}, "target_bytes is 0; expected a whole number from 1 on"),
+        ({"cooldown": "1d"}, "cooldown is '1d'; expected a timedelta"),
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense_are_refused(table, tmp_path, wrong, told):
+    before = contents(tmp_path)
+
+    with pytest.raises(InvalidOptionError, match=told):
+        table.cluster(["id"], **wrong)
     assert contents(tmp_path) == before
 
 

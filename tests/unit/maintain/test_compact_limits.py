@@ -1,8 +1,10 @@
 import pytest
 
+from tablespec.errors import InvalidOptionError
 from tablespec.expr.nodes import TRUE
 from tablespec.maintain.compact import Limits, plan
 from tablespec.maintain.rewrite import RewriteResult
+from tests.handmade import contents
 from tests.rows import assert_same_rows
 from tests.unit.maintain.tables import append, data_files, groups, new_table, small_files, tracked_rows
 
@@ -105,10 +107,22 @@ def test_no_two_lots_of_a_plan_fit_into_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"target_bytes": -1}, {"min_files": 1}, {"max_deleted_fraction": 1.5}],
-    ids=lambda wrong: next(iter(wrong)),
+    ("wrong", "told"),
+    [
+        ({"target_bytes": -1}, "target_bytes is -1; expected a whole number from 1 on"),
+        ({"target_bytes": 0}, "target_bytes is 0; expected a whole number from 1 on"),
+        ({"target_bytes": "1mb"}, "target_bytes is '1mb'; expected a whole number from 1 on"),
+        ({"min_files": 1}, "min_files is 1; expected a whole number from 2 on"),
+        ({"min_files": 2.5}, "min_files is 2.5; expected a whole number from 2 on"),
+        ({"max_deleted_fraction": 1.5}, "max_deleted_fraction is 1.5; expected a number between 0 and 1"),
+        ({"max_deleted_fraction": "all"}, "max_deleted_fraction is 'all'; expected a number between 0 and 1"),
+        ({"cooldown": 24}, "cooldown is 24; expected a timedelta, such as timedelta\\(hours=24\\)"),
+    ],
+    ids=str,
 )
-def test_limits_that_make_no_sense_are_refused(table, wrong):
-    with pytest.raises(ValueError, match="target_bytes is at least 1"):
+def test_limits_that_make_no_sense_are_refused(table, tmp_path, wrong, told):
+    before = contents(tmp_path)
+
+    with pytest.raises(InvalidOptionError, match=told):
         table.compact(**wrong)
+    assert contents(tmp_path) == before

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tablespec
-from tablespec.errors import InvalidPropertyError, ProtocolVersionError, ShortRetentionError
+from tablespec.errors import InvalidOptionError, InvalidPropertyError, ProtocolVersionError, ShortRetentionError
 from tests.handmade import add, commit, contents, metadata, protocol
 from tests.unit.maintain.tables import aged, append, compacted, data_files, new_table, remove_all
 
@@ -32,6 +32,16 @@ def test_a_retention_below_a_week_must_be_allowed_by_name(table, tmp_path):
 
     with pytest.raises(ShortRetentionError, match="allow_short_retention=True"):
         table.vacuum(timedelta(days=6))
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("verb", ["vacuum", "vacuum_indexes", "expire_log"])
+@pytest.mark.parametrize("retention", [7, "7d", -1.5], ids=repr)
+def test_a_retention_is_no_number_or_text(table, tmp_path, verb, retention):
+    before = contents(tmp_path)
+
+    with pytest.raises(InvalidOptionError, match="expected a timedelta, such as timedelta"):
+        getattr(table, verb)(retention, allow_short_retention=True)
     assert contents(tmp_path) == before
 
 

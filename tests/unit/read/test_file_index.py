@@ -1,6 +1,7 @@
 import warnings
 from contextlib import nullcontext
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -224,6 +225,20 @@ def test_a_time_names_the_newest_instant_before_it(table):
     assert listed(table, at=datetime(2150, 1, 1)) == [1, 2, 3, 4, 5]
     assert listed(table, at=date(2150, 1, 1)) == [1, 2, 3, 4, 5]
     assert listed(table, at="2150-01-01") == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("at", [True, 1.0, "²", "٣", "", "-1", b"1", [1], time(1)], ids=repr)
+def test_what_names_no_instant_is_refused(table, at):
+    for ask in (
+        table.instant,
+        table.schema_at,
+        table.changes,
+        table.incremental,
+        table.restore,
+        partial(listed, table, None),
+    ):
+        with pytest.raises(InstantNotFoundError, match="it has versions and times, such as 12 or 2026-01-31T12:00:00"):
+            ask(at)
 
 
 @pytest.mark.parametrize(
