@@ -23,6 +23,7 @@ from tablespec.formats.delta.mapping import MAX_COLUMN_ID, keeping_names, mapped
 from tablespec.formats.delta.partition_values import format_value, to_uri
 from tablespec.formats.delta.properties import (
     DELETION_VECTORS,
+    IN_COMMIT_TIMESTAMPS,
     TOP_LEVEL_ACTIONS,
     check_change,
     check_properties,
@@ -49,7 +50,6 @@ ENGINE = "tablespec/0.1.0"
 # What every new table declares from the start: all known clients can write it.
 OPEN_FEATURES = frozenset({"changeDataFeed", "appendOnly", "invariants"})
 ISOLATION = "delta.isolationLevel"
-IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 ROW_TRACKING = "delta.enableRowTracking"
 STRICT_PROPERTIES = ((ROW_TRACKING, "true"), (IN_COMMIT_TIMESTAMPS, "true"))
 

@@ -38,7 +38,7 @@ from tablespec.formats.delta.changes import commit_changes, logged_commits, need
 from tablespec.formats.delta.checkpoint import read_whole_checkpoint
 from tablespec.formats.delta.checkpoint_write import indexed_leaves, write_checkpoint
 from tablespec.formats.delta.codec import decode_commit, encode_commit
-from tablespec.formats.delta.commit import IN_COMMIT_TIMESTAMPS, commit_lines, creation, with_mapping
+from tablespec.formats.delta.commit import commit_lines, creation, with_mapping
 from tablespec.formats.delta.fresh import fresh_adds, fresh_slices
 from tablespec.formats.delta.history import commit_timestamp, history_entry, instants, winning_commit
 from tablespec.formats.delta.load import load, read_commits
@@ -54,7 +54,9 @@ from tablespec.formats.delta.log import (
 )
 from tablespec.formats.delta.partition_values import HiveFolders
 from tablespec.formats.delta.properties import (
+    IN_COMMIT_TIMESTAMPS,
     checkpoint_interval,
+    enablement,
     file_bytes,
     file_retention,
     has_old_readers,
@@ -77,7 +79,6 @@ from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
 from tablespec.storage.store import FileInfo, Storage
 
-ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
 APPEND_ONLY = "delta.appendOnly"
 
 
@@ -154,9 +155,9 @@ class DeltaFormat:
         """All versions that can be reconstructed."""
         listing = list_log(self.storage)
         files = reachable(listing)
-        stamped = self._stamped_from(self.latest())
-        declared = [(version, file) for version, file in listing.commits if stamped is not None and version >= stamped]
-        return Timeline(self.storage.url, instants(files, dict(self._in_commit_timestamps(declared))))
+        enabled = enablement(self.latest().properties)
+        declared = [(number, file) for number, file in listing.commits if enabled and number >= enabled.version]
+        return Timeline(self.storage.url, instants(files, dict(self._in_commit_timestamps(declared)), enabled))
 
     def history(self, limit: int | None = None) -> Sequence[HistoryEntry]:
         """What each version did whose commit is still there, newest first, and no more than `limit`."""
@@ -430,21 +431,19 @@ class DeltaFormat:
 
     def _timed(self, listing: Listing, commits: Sequence[tuple[int, list[Line]]]) -> list[tuple[Instant, list[Line]]]:
         """Commits with the instants that the timeline has for them; those that stamp themselves need no look at others."""
-        stamped = self._stamped_from(self.latest())
+        enabled = enablement(self.latest().properties)
         lines = dict(commits)
         files = [
-            (number, file) for number, file in listing.commits if stamped is None or number < stamped or number in lines
+            (number, file)
+            for number, file in listing.commits
+            if enabled is None or number < enabled.version or number in lines
         ]
         stamps = {
-            number: commit_timestamp(lines[number]) for number, _ in files if stamped is not None and number >= stamped
+            number: commit_timestamp(lines[number]) for number, _ in files if enabled and number >= enabled.version
         }
         known = {number: stamp for number, stamp in stamps.items() if stamp is not None}
-        return [(instant, lines[instant.version]) for instant in instants(files, known) if instant.version in lines]
-
-    def _stamped_from(self, state: DeltaState) -> int | None:
-        if state.properties.get(IN_COMMIT_TIMESTAMPS) != "true":
-            return None
-        return int(state.properties.get(ENABLEMENT_VERSION, "0"))
+        timed = instants(files, known, enabled)
+        return [(instant, lines[instant.version]) for instant in timed if instant.version in lines]
 
     def _in_commit_timestamps(self, files: Sequence[tuple[int, FileInfo]]) -> list[tuple[int, int]]:
         read = ((version, commit_timestamp(lines)) for version, lines in self._read_commits(files))

@@ -9,7 +9,7 @@ import msgspec
 from tablespec.formats.base import HistoryEntry, WinningCommit
 from tablespec.formats.delta.actions import Line, MetadataAction
 from tablespec.formats.delta.adds import TableShape
-from tablespec.formats.delta.properties import DELETION_VECTORS
+from tablespec.formats.delta.properties import DELETION_VECTORS, Enablement
 from tablespec.formats.delta.protocol import features_of
 from tablespec.formats.delta.row_tracking import DOMAIN
 from tablespec.formats.delta.state import AddedFiles
@@ -28,14 +28,36 @@ def commit_timestamp(lines: Sequence[Line]) -> int | None:
     return stamp if isinstance(stamp, int) else None
 
 
-def instants(files: Sequence[tuple[int, FileInfo]], stamps: Mapping[int, int]) -> tuple[Instant, ...]:
+def instants(
+    files: Sequence[tuple[int, FileInfo]], stamps: Mapping[int, int], enablement: Enablement | None = None
+) -> tuple[Instant, ...]:
     """The instants of versions, oldest first: the times of their files, or their stamps where they have some."""
-    found: list[Instant] = []
+    times: list[int] = []
+    stamped = -1
     for version, file in files:
-        stamp = stamps.get(version, file.modified)
         # Clocks of stores and writers may go back; time on a timeline does not.
-        found.append(Instant(version, max(stamp, found[-1].timestamp + 1) if found else stamp, "commit"))
-    return tuple(found)
+        if version in stamps:
+            stamped = max(stamps[version], stamped + 1)
+            times.append(stamped)
+        else:
+            times.append(max(file.modified, times[-1] + 1) if times else file.modified)
+    _before_stamps([version for version, _ in files], times, stamps, enablement)
+    return tuple(Instant(version, time, "commit") for (version, _), time in zip(files, times))
+
+
+def _before_stamps(
+    versions: Sequence[int], times: list[int], stamps: Mapping[int, int], enablement: Enablement | None
+) -> None:
+    """Let no version come after the stamp of a later one: a log that was copied has files that are younger than what they tell."""
+    limit: int | None = None
+    for index, version in reversed([*enumerate(versions)]):
+        if version in stamps:
+            limit = times[index]
+            continue
+        if limit is None and enablement is not None and version < enablement.version:
+            limit = enablement.timestamp
+        if limit is not None:
+            limit = times[index] = min(times[index], limit - 1)
 
 
 def operation_id(lines: Sequence[Line]) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 
+import attrs
 import msgspec
 
 from tablespec.errors import InvalidPropertyError
@@ -17,6 +18,7 @@ INVARIANT = "delta.invariants"
 TYPE_CHANGES = "delta.typeChanges"
 DELETION_VECTORS = "delta.enableDeletionVectors"
 TOP_LEVEL_ACTIONS = "tablespec.topLevelActions"
+IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 _OLD_READERS = "tablespec.oldReaders"
 
 # A property that, set to that value, asks for features.
@@ -25,7 +27,7 @@ PROPERTY_FEATURES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("delta.enableChangeDataFeed", "true", ("changeDataFeed",)),
     (DELETION_VECTORS, "true", ("deletionVectors",)),
     ("delta.enableRowTracking", "true", ("rowTracking", "domainMetadata")),
-    ("delta.enableInCommitTimestamps", "true", ("inCommitTimestamp",)),
+    (IN_COMMIT_TIMESTAMPS, "true", ("inCommitTimestamp",)),
     ("delta.enableTypeWidening", "true", ("typeWidening",)),
     ("delta.columnMapping.mode", "name", ("columnMapping",)),
     ("delta.columnMapping.mode", "id", ("columnMapping",)),
@@ -43,18 +45,18 @@ _BOOLEANS = (
     "delta.enableChangeDataFeed",
     DELETION_VECTORS,
     "delta.enableRowTracking",
-    "delta.enableInCommitTimestamps",
+    IN_COMMIT_TIMESTAMPS,
     "delta.enableTypeWidening",
     "tablespec.mergeOnRead",
     TOP_LEVEL_ACTIONS,
     _OLD_READERS,
 )
+_ENABLED_AT = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
 # What the format writes itself; another value would make files or row ids unreadable.
 _KEPT = frozenset(
     {
         "delta.columnMapping.maxColumnId",
-        "delta.inCommitTimestampEnablementVersion",
-        "delta.inCommitTimestampEnablementTimestamp",
+        *_ENABLED_AT,
         "delta.rowTracking.materializedRowIdColumnName",
         "delta.rowTracking.materializedRowCommitVersionColumnName",
     }
@@ -76,7 +78,7 @@ _BOUND_TO_FILES = _KEPT | {
     "delta.columnMapping.mode",
     DELETION_VECTORS,
     "delta.enableRowTracking",
-    "delta.enableInCommitTimestamps",
+    IN_COMMIT_TIMESTAMPS,
     "delta.enableTypeWidening",
     "delta.checkpointPolicy",
     TOP_LEVEL_ACTIONS,
@@ -135,6 +137,22 @@ def file_retention(properties: Mapping[str, str]) -> timedelta:
 def log_retention(properties: Mapping[str, str]) -> timedelta:
     """For how long the log tells of the past."""
     return _interval(_LOG_RETENTION, properties.get(_LOG_RETENTION, "interval 30 days"))
+
+
+@attrs.frozen
+class Enablement:
+    """The version from which on commits stamp themselves, and its time where the table tells it."""
+
+    version: int
+    timestamp: int | None
+
+
+def enablement(properties: Mapping[str, str]) -> Enablement | None:
+    """Since when the times of commits are those in them; None where they are those of their files."""
+    if properties.get(IN_COMMIT_TIMESTAMPS) != "true":
+        return None
+    version, timestamp = (_whole_number(properties.get(name, "")) for name in _ENABLED_AT)
+    return Enablement(version, timestamp or None)
 
 
 def taken_back(then: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:

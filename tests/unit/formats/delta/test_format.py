@@ -247,6 +247,27 @@ def test_versions_before_in_commit_timestamps_have_the_time_of_their_files(folde
     assert stamps[7] == actions_of(folder, 7, "commitInfo")[0]["inCommitTimestamp"]
 
 
+def test_a_log_that_was_copied_keeps_the_times_that_its_commits_tell(folder):
+    table = tablespec.open_table(str(folder))
+    table.set_properties({"delta.enableInCommitTimestamps": "true"})
+    table.append(pa.table({"id": [7]}))
+    enabled, last = (actions_of(folder, version, "commitInfo")[0]["inCommitTimestamp"] for version in (7, 8))
+    for version in range(9):
+        os.utime(commit_file(folder, version), (4_000_000_000 + version, 4_000_000_000 + version))
+
+    copied = tablespec.open_table(str(folder))
+
+    times = [enabled + version - 7 for version in range(7)]
+    assert [instant.timestamp for instant in copied.timeline] == [*times, enabled, last]
+    assert copied.instant(datetime.fromtimestamp(last / 1000, UTC)).version == 8
+    assert copied.instant(datetime.fromtimestamp((enabled - 1) / 1000, UTC)).version == 6
+    for after, upto in [(0, 2), (0, 8), (7, 8)]:
+        found = copied.changes(after, upto).to_table()
+        told = dict(zip(found.column("_commit_version").to_pylist(), found.column("_commit_timestamp").to_pylist()))
+        assert told == {version: copied.timeline.at(version).time for version in told}
+        assert max(told) == upto
+
+
 def test_timestamps_never_go_back_though_the_clock_of_the_last_writer_ran_ahead(folder):
     future = datetime(2150, 1, 1, tzinfo=UTC).timestamp()
     os.utime(commit_file(folder, 6), (future, future))
