@@ -11,10 +11,11 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from tablespec.arrow.schema import arrow_schema
-from tablespec.errors import InstantNotFoundError
+from tablespec.errors import ChangesGoneError, DataFileMissingError, InstantNotFoundError
 from tablespec.expr.nodes import TRUE, Column, In, Literal, Predicate, all_of
 from tablespec.formats.base import CompletionClock, TableFormat, TableState
 from tablespec.model.change import AllRows, FreshSlice, MarkedRows, NewerRows, ReturnedRows, WrittenRows
+from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.reading import Incremental
 from tablespec.model.schema import STRING, Schema
@@ -150,7 +151,15 @@ class IncrementalTask:
                     marked = In(Column((column,), STRING), tuple(Literal(value, STRING) for value in values))
                     yield from self.reader.push_down_filters(all_of((self.predicate, marked))).open(fresh.slice)
                 case ReturnedRows(deleted):
-                    before = reader.deleted(attrs.evolve(fresh.slice, deletes=deleted)) or BitMap64()
+                    before = self._deleted_before(attrs.evolve(fresh.slice, deletes=deleted))
                     yield from reader.open_at(fresh.slice, before - (reader.deleted(fresh.slice) or BitMap64()))
                 case _:
                     assert_never(fresh.rows)
+
+    def _deleted_before(self, slice_: FileSlice) -> BitMap64:
+        """The rows that were deleted at the start; the state at the end does not need that vector, so that it may be gone."""
+        try:
+            return self.reader.deleted(slice_) or BitMap64()
+        except DataFileMissingError as error:
+            why = f"the file {error.path} with the rows deleted before is not there any more"
+            raise ChangesGoneError(self.reader.storage.url, self.after + 1, why) from error

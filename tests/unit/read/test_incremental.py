@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -378,6 +379,18 @@ def test_commits_that_were_cleaned_up_are_named(tmp_path, table):
     with pytest.raises(ChangesGoneError, match=r"changes of version 2 .* those after version 2 can be read"):
         again.incremental(1).to_table()
     assert_same_rows(again.incremental(2), [(5, "ny"), (6, "ny"), (7, "ny")])
+
+
+def test_a_window_whose_start_was_vacuumed_is_refused_and_later_ones_can_be_read(tmp_path, table):
+    table.delete("id = 1")
+    table.restore(1)
+    table.append(one_row(4))
+    table.vacuum(timedelta(seconds=-1), allow_short_retention=True)
+
+    with pytest.raises(ChangesGoneError, match=r"changes of version 3 .* the file dv/.* start after a later version"):
+        table.incremental(2).to_table()
+    assert_same_rows(table.incremental(3), [(4, "ny")])
+    assert_same_rows(table.incremental(1), [(4, "ny")])
 
 
 # --- any history ---
