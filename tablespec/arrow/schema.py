@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import assert_never
 
 import pyarrow as pa
@@ -124,21 +125,38 @@ def _stored_type(data_type: DataType) -> pa.DataType:
 
 def without_views(arrow: pa.DataType) -> pa.DataType:
     """The type that holds the same values with every text and every binary in one piece."""
-    if pa.types.is_string_view(arrow):
+    return _with_leaves(arrow, _unviewed)
+
+
+def as_numbers(arrow: pa.DataType) -> pa.DataType:
+    """The type in which days and times are the numbers that they are stored as: Python knows no years beyond 9999."""
+    return _with_leaves(arrow, _counted)
+
+
+def _unviewed(leaf: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(leaf):
         return pa.large_string()
-    if pa.types.is_binary_view(arrow):
-        return pa.large_binary()
+    return pa.large_binary() if pa.types.is_binary_view(leaf) else leaf
+
+
+def _counted(leaf: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(leaf):
+        return pa.int64()
+    return pa.int32() if pa.types.is_date32(leaf) else leaf
+
+
+def _with_leaves(arrow: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
     if pa.types.is_struct(arrow):
         members = [arrow.field(index) for index in range(arrow.num_fields)]
-        return pa.struct([member.with_type(without_views(member.type)) for member in members])
+        return pa.struct([member.with_type(_with_leaves(member.type, leaf)) for member in members])
     if pa.types.is_map(arrow):
-        key, value = (one.with_type(without_views(one.type)) for one in (arrow.key_field, arrow.item_field))
+        key, value = (one.with_type(_with_leaves(one.type, leaf)) for one in (arrow.key_field, arrow.item_field))
         return pa.map_(key, value, arrow.keys_sorted)
     if pa.types.is_list(arrow):
-        return pa.list_(arrow.value_field.with_type(without_views(arrow.value_type)))
+        return pa.list_(arrow.value_field.with_type(_with_leaves(arrow.value_type, leaf)))
     if pa.types.is_large_list(arrow):
-        return pa.large_list(arrow.value_field.with_type(without_views(arrow.value_type)))
-    return arrow
+        return pa.large_list(arrow.value_field.with_type(_with_leaves(arrow.value_type, leaf)))
+    return leaf(arrow)
 
 
 def schema_of(arrow: pa.Schema) -> Schema:

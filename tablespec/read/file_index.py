@@ -48,6 +48,8 @@ class FileIndex:
         """
         state = state_at(self.format, end)
         first = None if start is None else resolve(self.format, start).version
+        if first is not None:
+            starting_version(self.format, first, state)
         slices = self._slices(state, filters)
         if first is not None:
             added = self.format.added_between(first, state.instant.version)
@@ -104,7 +106,7 @@ def state_at(format_: TableFormat, at: At) -> TableState:
 
 def starting_version(format_: TableFormat, start: At, state: TableState) -> int:
     """The version after which a stretch of the timeline up to `state` begins; -1 where it begins with the table."""
-    after = -1 if start is None else version_of(format_, start)
+    after = -1 if start is None else max(-1, version_of(format_, start))
     upto = state.instant.version
     if after > upto:
         asked = f"after {after} up to {upto}"

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from tablespec.arrow.schema import as_numbers
 from tablespec.model.change import ChangeType, Images, InferredChanges, SliceChange
 from tablespec.model.file import FileSlice
 from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
@@ -172,7 +173,7 @@ def row_codes(rows: pa.Table) -> pa.Int64Array:
     for column in rows.columns:
         values = _whole(column)
         if pa.types.is_nested(values.type):
-            values = pa.array([repr(value) for value in values.to_pylist()])
+            values = pa.array([repr(value) for value in values.cast(as_numbers(values.type)).to_pylist()])
         encoded = values.dictionary_encode(null_encoding="encode")
         joined = pc.add(pc.multiply(codes, len(encoded.dictionary)), encoded.indices.cast(pa.int64()))
         # Numbered anew, the codes stay below the number of rows and never run over.

@@ -211,6 +211,12 @@ def test_a_stretch_that_ends_before_it_begins_is_refused(table):
         table.changes(1, 0)
     with pytest.raises(InstantNotFoundError, match=r"no completed instant after 9 up to 1"):
         table.changes(9)
+    with pytest.raises(InstantNotFoundError, match=r"no completed instant after 1 up to 0"):
+        table.file_index.list_files_between(1, 0)
+
+
+def test_a_version_before_the_first_means_from_the_beginning(table):
+    assert table.changes(-5).count() == table.changes(None).count() == 4
 
 
 # --- filters and columns ---
@@ -306,6 +312,24 @@ def test_equal_rows_cancel_out_however_deep_their_columns_are(tmp_path):
     changes = tablespec.open_table(str(tmp_path)).changes(0, columns=["id", "s", "_change_type"])
 
     assert_same_rows(changes, [(2, None, "delete"), (2, {"a": None}, "insert")])
+
+
+def test_equal_rows_cancel_out_in_years_that_python_does_not_know(tmp_path):
+    times = pa.array([1 << 62, -(1 << 62), 0], pa.timestamp("us", "UTC"))
+    days = pa.array([1 << 30, -(1 << 30), 0], pa.int32()).view(pa.date32())
+    rows = pa.table({"id": [1, 2, 3], "s": pa.StructArray.from_arrays([times, days], ["time", "day"])})
+    members = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in (("time", "timestamp"), ("day", "date"))
+    ]
+    columns = metadata({"id": "long", "s": {"type": "struct", "fields": members}})
+    commit(tmp_path, 0, LEGACY, columns, add(tmp_path, "old.parquet", rows))
+    new = add(tmp_path, "new.parquet", rows.slice(1))
+    commit(tmp_path, 1, {"remove": {"path": "old.parquet", "dataChange": True, "deletionTimestamp": 1}}, new)
+
+    changes = tablespec.open_table(str(tmp_path)).changes(0, columns=["id", "_change_type"])
+
+    assert_same_rows(changes, [(1, "delete")])
 
 
 def test_only_columns_asked_for_come_and_all_are_compared(tmp_path):
