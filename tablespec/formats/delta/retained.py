@@ -37,7 +37,7 @@ def needed_files(
                 named.update(_files_of_add(line.add, storage.url))
             elif line.cdc is not None:
                 named.update(_spellings(line.cdc.path))
-    return frozenset(path for path in map(storage.relative, named) if path is not None)
+    return frozenset(place for path in named for place in _places(storage, path))
 
 
 def disposable(files: Iterable[FileInfo], partition_columns: Iterable[str]) -> list[FileInfo]:
@@ -73,6 +73,16 @@ def _disposable(path: str, partition_columns: frozenset[str]) -> bool:
     if any(_hidden(folder) and folder.partition("=")[0] not in partition_columns for folder in folders):
         return False
     return not _hidden(name) or TEMPORARY.fullmatch(name) is not None
+
+
+def _places(storage: Storage, path: str) -> Sequence[str]:
+    """Where a listing may show a file that the log names."""
+    place = storage.relative(path)
+    if place is not None:
+        return (place,)
+    # What seems to lie elsewhere may lie here under another name of this place, that of a link or of another scheme.
+    folders = path.split("/")
+    return ["/".join(folders[start:]) for start in range(1, len(folders))]
 
 
 def _adds_of(state: DeltaState) -> list[pa.StructArray]:

@@ -223,6 +223,20 @@ def test_files_that_the_log_names_by_absolute_paths_stay(tmp_path):
     assert contents(tmp_path) == before
 
 
+def test_files_that_the_log_names_by_another_name_of_the_table_stay(tmp_path):
+    real = tmp_path / "real"
+    named = add(real, "p=1/a b.parquet", pa.table({"id": [1]}))
+    named["add"]["path"] = f"file://{real}/p=1/a%20b.parquet"
+    commit(real, 0, LEGACY, metadata(), named)
+    (real / "orphan.parquet").write_bytes(b"x")
+    (tmp_path / "link").symlink_to(real)
+
+    removed = remove_all(tablespec.open_table(str(tmp_path / "link")))
+
+    assert removed.paths == ("orphan.parquet",)
+    assert_same_rows(tablespec.open_table(str(real)).scan(), [(1,)])
+
+
 def test_paths_with_odd_characters_are_the_files_of_their_names(tmp_path):
     schema = pa.schema([("id", pa.int64()), ("p", pa.string())])
     table = tablespec.create_table(str(tmp_path), schema, partition_by=["p"])
