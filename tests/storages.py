@@ -103,3 +103,15 @@ class Overtaken(Storage):
     def put_if_absent(self, path: str, data: bytes) -> bool:
         self.before(path)
         return super().put_if_absent(path, data)
+
+
+@attrs.frozen
+class Slow(Storage):
+    """Lets somebody else act between each listing and its use."""
+
+    after: Callable[[], None] = attrs.field(default=lambda: None, eq=False)
+
+    def list(self, prefix: str = "", *, after: str = "") -> Iterator[FileInfo]:
+        found = list(super().list(prefix, after=after))
+        self.after()
+        return iter(found)

@@ -118,16 +118,20 @@ class DeltaFormat:
 
     def latest(self) -> DeltaState:
         """The newest state."""
-        if self._newest is None:
-            self._newest = self._load_newest()
-            return self._newest
-        known, below = self._newest.instant.version, self._newest.reconciled.checkpoint_version
+        # Read once: another thread may replace it meanwhile.
+        known = self._newest
+        newest = self._load_newest() if known is None else self._grown(known)
+        self._newest = newest
+        return newest
+
+    def _grown(self, newest: DeltaState) -> DeltaState:
+        """The newest state, from a state that was the newest before."""
+        known, below = newest.instant.version, newest.reconciled.checkpoint_version
         listing = list_log(self.storage, start=known if below < 0 else below)
-        if not self._still_there(listing):
-            self._newest = self._load_newest()
-            return self._newest
+        if not _still_there(newest, listing):
+            return self._load_newest()
         if listing.latest_version == known:
-            return self._newest
+            return newest
         commits = dict(listing.commits)
         new = [
             (version, commits[version])
@@ -137,15 +141,13 @@ class DeltaFormat:
         # Where there is a checkpoint it counts: commits of some writers do not add up without it.
         newer = any(one.version > known for one in listing.checkpoints)
         if newer or len(new) != listing.latest_version - known:
-            self._newest = self._load_newest()
-        else:
-            reconciled = apply(self._newest.reconciled, self._read_commits(new))
-            self._newest = self._state(reconciled, new[-1][1])
-        return self._newest
+            return self._load_newest()
+        return self._state(apply(newest.reconciled, self._read_commits(new)), new[-1][1])
 
     def state_at(self, version: int) -> DeltaState:
         """The state right after a version."""
-        if self._newest is not None and self._newest.instant.version == version:
+        known = self._newest
+        if known is not None and known.instant.version == version:
             newest = self.latest()
             if newest.instant.version == version:
                 return newest
@@ -387,16 +389,6 @@ class DeltaFormat:
 
     # --- inside ---
 
-    def _still_there(self, listing: Listing) -> bool:
-        """Whether the state that is known rests on files that are in the log."""
-        assert self._newest is not None
-        known, below = self._newest.instant.version, self._newest.reconciled.checkpoint_version
-        if below >= 0 and not any(one.version == below for one in listing.checkpoints):
-            return False
-        # Another file in the place of the newest commit means that the table was removed and made anew.
-        told_by = dict(listing.commits).get(known, self._newest.told_by)
-        return listing.latest_version >= known and told_by == self._newest.told_by
-
     def _load_newest(self) -> DeltaState:
         hint = last_checkpoint_version(self.storage)
         listing = list_log(self.storage, start=hint)
@@ -459,6 +451,15 @@ class DeltaFormat:
     def _last_stamp(self, state: DeltaState) -> int:
         written = state.reconciled.in_commit_timestamp or self._stamp_of(state.instant.version)
         return max(written or 0, state.instant.timestamp)
+
+
+def _still_there(state: DeltaState, listing: Listing) -> bool:
+    """Whether a state rests on files that are in the log."""
+    known, below = state.instant.version, state.reconciled.checkpoint_version
+    if below >= 0 and not any(one.version == below for one in listing.checkpoints):
+        return False
+    # Another file in the place of the newest commit means that the table was removed and made anew.
+    return listing.latest_version >= known and dict(listing.commits).get(known, state.told_by) == state.told_by
 
 
 def _now() -> int:

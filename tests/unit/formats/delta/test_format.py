@@ -18,9 +18,12 @@ from tablespec.errors import (
 from tablespec.expr.nodes import TRUE
 from tablespec.formats.base import Profile, TableFormat, WritableFormat
 from tablespec.formats.delta.format import DeltaFormat
+from tablespec.read.scan import Scan
 from tablespec.storage.store import Storage
+from tablespec.write.execution import Strategy
 from tests.handmade import LEGACY, actions_of, add, checkpoint_file, commit, commit_file, contents, metadata
 from tests.rows import assert_same_rows
+from tests.storages import Slow
 
 
 def rows_at(folder, version=None):
@@ -131,6 +134,27 @@ def test_an_open_table_sees_what_others_commit(folder):
     tablespec.open_table(str(folder)).append(pa.table({"id": [7]}))
 
     assert_same_rows(table.scan(), upto(7))
+
+
+def test_a_thread_that_shares_a_table_is_not_disturbed_by_what_another_one_learns_meanwhile(tmp_path):
+    writer = tablespec.create_table(str(tmp_path), pa.schema([("id", pa.int64())]))
+    meanwhile = []
+    shared = DeltaFormat(Slow(writer.url, after=lambda: meanwhile.pop()() if meanwhile else None))
+    shared.latest()
+    writer.append(pa.table({"id": [1, 2]}))
+
+    def other_thread():
+        writer.delete("id = 1", strategy=Strategy.COPY_ON_WRITE)
+        writer.append(pa.table({"id": [3]}))
+        assert_same_rows(Scan(storage=shared.storage, state=shared.latest()), [(2,), (3,)])
+
+    meanwhile.append(other_thread)
+
+    state = shared.latest()
+
+    assert state.instant.version == 1
+    assert_same_rows(Scan(storage=shared.storage, state=state), [(1,), (2,)])
+    assert_same_rows(Scan(storage=shared.storage, state=shared.latest()), [(2,), (3,)])
 
 
 def test_an_open_table_sees_what_others_commit_though_the_log_was_cleaned_up_meanwhile(folder):
