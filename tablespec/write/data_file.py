@@ -22,6 +22,7 @@ from tablespec.arrow.encoding import dictionary_columns, stepping_columns
 from tablespec.arrow.schema import stored_field
 from tablespec.arrow.sink import in_large_pieces
 from tablespec.arrow.stats import bounded_leaves, file_stats, leaf_values, nan_leaves
+from tablespec.errors import TypeMismatchError
 from tablespec.formats.base import NewFile
 from tablespec.formats.layout import WriteLayout
 from tablespec.model.change import CHANGE_TYPE
@@ -98,8 +99,16 @@ def _by_bits(values: pa.Array) -> pa.Array:
 
 
 def _first(keys: pa.RecordBatch) -> tuple[object, ...]:
-    values = (column[0].as_py() for column in keys.columns)
+    values = (_value(name, column[0]) for name, column in zip(keys.schema.names, keys.columns))
     return tuple(math.nan if value != value else value for value in values)
+
+
+def _value(column: str, scalar: pa.Scalar) -> object:
+    try:
+        return scalar.as_py()
+    except (OverflowError, UnicodeDecodeError) as error:
+        kind = f"{scalar.type} in a partition column"
+        raise TypeMismatchError(column, kind, f"a value that the log has no text for ({error})") from error
 
 
 def _run_starts(keys: pa.RecordBatch) -> list[int]:

@@ -362,6 +362,24 @@ def test_elements_that_must_not_be_null_are_checked(tmp_path):
     assert_same_rows(table.scan(), [([1],), ([],), (None,)])
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([0, 253_402_300_800_000_000], pa.timestamp("us", "UTC")),
+        pa.array([0, 2_932_897], pa.int32()).view(pa.date32()),
+        pa.array([b"a", b"\xff"]).view(pa.string()),
+    ],
+    ids=["a time after the year 9999", "a day after the year 9999", "bytes that are no text"],
+)
+def test_a_partition_that_the_log_cannot_tell_is_refused(tmp_path, values):
+    data = pa.table({"id": [1, 2], "p": values})
+    table = tablespec.create_table(str(tmp_path), data.schema, partition_by=["p"])
+
+    text = broken_by(table, tmp_path, data, TypeMismatchError)
+
+    assert "in a partition column, which does not fit a value that the log has no text for" in text
+
+
 def test_a_partition_that_must_not_be_null_must_not_be_empty_either(tmp_path):
     schema = pa.schema([("id", pa.int64()), pa.field("p", pa.string(), False)])
     table = tablespec.create_table(str(tmp_path), schema, partition_by=["p"])
