@@ -9,7 +9,13 @@ import attrs
 import pyarrow as pa
 
 from tablespec.arrow.schema import schema_of
-from tablespec.errors import InvalidNameError, NotATableError, TableNotFoundError
+from tablespec.errors import (
+    InvalidNameError,
+    InvalidOptionError,
+    InvalidSchemaError,
+    NotATableError,
+    TableNotFoundError,
+)
 from tablespec.formats.base import OpenOptions, Profile
 from tablespec.formats.detect import create_format, is_of_log, is_table, open_format
 from tablespec.model.schema import Schema
@@ -45,12 +51,25 @@ def open_at(
 def create_at(storage: Storage, access: Access, new: NewTable) -> Table:
     """A new table in the native format; asks for INSERT before it looks there."""
     access.check(Privilege.INSERT)
+    if not isinstance(new.profile, Profile):
+        raise InvalidOptionError("profile", repr(new.profile), " or ".join(map(str, Profile)))
     columns = schema_of(new.schema) if isinstance(new.schema, pa.Schema) else new.schema
     named = dict(new.properties)
     if new.key:
-        named[RECORD_KEY] = ",".join(columns.field(name).name for name in new.key)
+        named[RECORD_KEY] = _record_key(columns, new.key)
     format_ = create_format(storage, columns, new.partition_by, tuple(named.items()), new_operation_id(), new.profile)
     return Table(format_, access)
+
+
+def _record_key(columns: Schema, key: tuple[str, ...]) -> str:
+    """How the properties of a table name its record key."""
+    names = [columns.field(name).name for name in key]
+    for name in names:
+        if "," in name:
+            raise InvalidSchemaError(
+                f"the column {name!r} cannot be part of a record key: a comma tells its columns apart"
+            )
+    return ",".join(names)
 
 
 @attrs.frozen(init=False)

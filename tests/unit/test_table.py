@@ -7,6 +7,8 @@ import tablespec
 from tablespec import Profile
 from tablespec.errors import (
     InstantNotFoundError,
+    InvalidOptionError,
+    InvalidSchemaError,
     NotATableError,
     ReadOnlyFormatError,
     TableExistsError,
@@ -252,6 +254,22 @@ def test_a_limited_history_has_the_newest_instants_and_reads_no_others(tmp_path)
     assert list(limited) == list(table.history()[:2])
     assert [entry.instant.version for entry in limited] == [5, 4]
     assert len(storage.read_bytes) == 2
+
+
+def test_a_profile_that_is_none_is_refused(tmp_path):
+    with pytest.raises(InvalidOptionError, match=r"profile is 'strict'; expected Profile\.OPEN or Profile\.STRICT"):
+        tablespec.create_table(f"{tmp_path}/table", SCHEMA, profile="strict")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_key_has_no_column_with_a_comma_in_its_name(tmp_path):
+    schema = pa.schema({"a": pa.int64(), "b": pa.int64(), "a,b": pa.int64()})
+
+    with pytest.raises(InvalidSchemaError, match="the column 'a,b' cannot be part of a record key"):
+        tablespec.create_table(f"{tmp_path}/table", schema, key=["a,b"])
+
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("profile", list(Profile))

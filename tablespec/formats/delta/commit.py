@@ -28,6 +28,7 @@ from tablespec.formats.delta.properties import (
     check_change,
     check_properties,
     needed_features,
+    of_new_table,
     used_by_schema,
 )
 from tablespec.formats.delta.protocol import DEFAULT_PROTOCOL, check_writable, require_upgrade_allowed, upgraded
@@ -67,7 +68,7 @@ def creation(
     """The first commit of a table."""
     check_columns(schema, partition_columns)
     declared = STRICT_PROPERTIES if profile is Profile.STRICT else ()
-    configuration = {**dict(hidden_column_properties()), **dict(declared), **dict(properties)}
+    configuration = {**dict(hidden_column_properties()), **dict(declared), **of_new_table(dict(properties))}
     check_properties(configuration)
     schema, configuration = with_mapping(schema, configuration)
     protocol = upgraded(

@@ -85,6 +85,11 @@ _BOUND_TO_FILES = _KEPT | {
 }
 
 
+def of_new_table(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties without those that the format keeps itself: what they are for another table tells nothing about this one."""
+    return {name: value for name, value in properties.items() if name not in _KEPT}
+
+
 def check_properties(properties: Mapping[str, str]) -> None:
     """Raise for what is no text, and for a known property with a value that it cannot have."""
     _check_texts(properties)

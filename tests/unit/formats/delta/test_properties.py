@@ -177,6 +177,22 @@ def test_properties_that_the_format_keeps_cannot_be_changed(tmp_path, name, valu
     assert contents(tmp_path) == before
 
 
+def test_a_table_may_be_made_with_the_properties_of_another_one(tmp_path):
+    first = tablespec.create_table(f"{tmp_path}/first", SCHEMA, properties={MODE: "name", "owner": "me"})
+    first.append(ROWS)
+    first.set_properties({"delta.enableInCommitTimestamps": "true"})
+
+    second = tablespec.create_table(f"{tmp_path}/second", SCHEMA, properties=first.properties)
+    second.append(ROWS)
+
+    assert {name for name in first.properties if "Enablement" in name} and second.properties["owner"] == "me"
+    assert not {name for name in second.properties if "Enablement" in name}
+    assert second.properties[ROW_ID] != first.properties[ROW_ID]
+    stamps = [actions_of(tmp_path / "second", number, "commitInfo")[0]["inCommitTimestamp"] for number in (0, 1)]
+    assert [instant.timestamp for instant in second.timeline] == stamps
+    assert_same_rows(second.scan(), ROWS)
+
+
 def test_properties_may_be_given_as_they_are(table):
     table.set_properties({**table.properties, "owner": "me"})
 
