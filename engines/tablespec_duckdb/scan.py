@@ -258,7 +258,7 @@ class _Reading:
         number = (ColumnExpression("file_index") + ConstantExpression(1)).cast(DuckDBPyType("BIGINT"))
         places = (number.alias(_FILE), ColumnExpression("file_row_number").alias(_ROW)) if placed else ()
         columns = [
-            FunctionExpression("list_extract", ConstantExpression(self._values(field, files)), number)
+            FunctionExpression("list_extract", self._typed_values(field, files), number)
             if field.name in self.order
             else ColumnExpression(field.stored_name)
             for field in self.fields
@@ -284,6 +284,10 @@ class _Reading:
         if field.name in self.order:
             return f"list_extract(?::{type_name(field.type)}[], {_FILE_NUMBER}) AS {quoted(field.name)}"
         return f"{quoted(_read_name(field))} AS {quoted(field.name)}"
+
+    def _typed_values(self, field: Field, files: Sequence[_File]) -> Expression:
+        # A constant has the narrowest type of its values: none at all where all are null.
+        return ConstantExpression(self._values(field, files)).cast(DuckDBPyType(f"{type_name(field.type)}[]"))
 
     def _values(self, field: Field, files: Sequence[_File]) -> Value:
         index = self.order.index(field.name)

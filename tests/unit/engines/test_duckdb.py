@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -72,6 +73,23 @@ def test_columns_of_files_have_the_types_that_their_form_promises(con, tmp_path)
     assert {name: str(kind) for name, kind in zip(stored.columns, stored.types)} == {
         field.name: str(DuckDBPyType(type_name(field.type))) for field in fields
     }
+
+
+@pytest.mark.parametrize("values", ["every value is null", "few digits"])
+def test_partition_columns_have_their_types_whatever_values_are_in_them(con, tmp_path, values):
+    kinds = {field.name: field.type for field in EVERY_TYPE.schema}
+    small = {"decimal": [Decimal("0.50")], "string": ["x"]} if values == "few digits" else {}
+    columns = {name: pa.array(small.get(name, [None]), kind) for name, kind in kinds.items()}
+    table = tablespec.create_table(str(tmp_path), pa.schema({**kinds, "n": pa.int64()}), partition_by=list(kinds))
+    table.append(pa.table({**columns, "n": [1]}))
+
+    found = tablespec_duckdb.scan(con, table)
+
+    assert _reads_files(found)
+    assert [str(kind) for kind in found.types] == [
+        str(DuckDBPyType(type_name(field.type))) for field in table.scan().schema
+    ]
+    assert_same_rows(found.to_arrow_table(), table.scan())
 
 
 def test_the_rows_to_expect_are_known_to_the_planner(con, table):
