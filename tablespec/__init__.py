@@ -7,11 +7,12 @@ from importlib.metadata import version
 
 import pyarrow as pa
 
-from tablespec.arrow.stream import ArrowStream
+from tablespec.arrow.stream import ArrowStream, source_errors
 from tablespec.catalog import Catalog, Catalogs, NewTable, create_at, open_at
 from tablespec.errors import (
     InstantNotFoundError,
     SchemaMismatchError,
+    SourceFailedError,
     TableExistsError,
     TableNotFoundError,
     TableSpecError,
@@ -164,6 +165,7 @@ __all__ = [
     "Schema",
     "SchemaMismatchError",
     "Snapshot",
+    "SourceFailedError",
     "SpreadMerge",
     "SpreadSource",
     "Storage",
@@ -192,6 +194,7 @@ __all__ = [
     "match",
     "names_in",
     "open_table",
+    "source_errors",
     "sql",
     "types_in",
     "when_matched_delete",

@@ -12,7 +12,7 @@ import duckdb
 from duckdb import DuckDBPyConnection, DuckDBPyRelation, token_type
 
 import tablespec
-from tablespec import ArrowStream, Catalog, Catalogs, ChangeResult, Table, changed_table
+from tablespec import ArrowStream, Catalog, Catalogs, ChangeResult, Table, changed_table, source_errors
 from tablespec_duckdb.expressions import quoted
 from tablespec_duckdb.scan import attach
 from tablespec_duckdb.write import Streamed
@@ -42,8 +42,14 @@ def sql(
         statement,
         catalogs,
         data_columns=data_columns,
-        queries=lambda text: _Answer(con.sql(_with_views(con, catalogs, text))),
+        queries=lambda text: _answer(con, catalogs, text),
     )
+
+
+def _answer(con: DuckDBPyConnection, catalogs: Catalogs, query: str) -> _Answer:
+    source = f"the query {query!r} of DuckDB"
+    with source_errors(source, duckdb.Error):
+        return _Answer(con.sql(_with_views(con, catalogs, query)), source)
 
 
 def _with_views(con: DuckDBPyConnection, catalogs: Catalogs, text: str) -> str:
@@ -94,6 +100,7 @@ class _Answer:
     """The rows that DuckDB found for a query."""
 
     found: DuckDBPyRelation
+    source: str
 
     @property
     def names(self) -> Sequence[str]:
@@ -101,4 +108,4 @@ class _Answer:
 
     def rows(self, names: Sequence[str]) -> ArrowStream:
         # By their places: a query may have several columns of one name.
-        return Streamed(self.found, tuple(names))
+        return Streamed(self.found, self.source, tuple(names))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Unpack
 
 import attrs
+import duckdb
 import pyarrow as pa
 from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
@@ -24,6 +25,7 @@ from tablespec import (
     RewriteResult,
     Table,
     UnsupportedByEngineError,
+    source_errors,
 )
 
 Rows = DuckDBPyRelation | ArrowStream | str
@@ -127,10 +129,12 @@ def stream(con: DuckDBPyConnection, data: Rows) -> ArrowStream:
     """Rows of any kind as a stream."""
     match data:
         case str():
-            asked: DuckDBPyRelation | None = con.sql(data)
+            source = f"the query {data!r} of DuckDB"
+            with source_errors(source, duckdb.Error):
+                asked: DuckDBPyRelation | None = con.sql(data)
             if asked is None:
                 raise UnsupportedByEngineError("DuckDB", f"take rows from {data!r}", "give the text of a query")
-            return Streamed(asked)
+            return Streamed(asked, source)
         case DuckDBPyRelation():
             return Streamed(data)
         case _:
@@ -142,12 +146,21 @@ class Streamed:
     """A relation that gives its rows batch by batch, as often as it is asked; its columns may get other names, by their places."""
 
     relation: DuckDBPyRelation
+    source: str = "the relation of DuckDB"
     names: tuple[str, ...] | None = None
 
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a reader, which raises SourceFailedError where DuckDB cannot make them."""
+        with source_errors(self.source, duckdb.Error):
+            reader = self.relation.to_arrow_reader()
+        names = reader.schema.names if self.names is None else self.names
+        schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names)])
+        return pa.RecordBatchReader.from_batches(schema, self._batches(reader, schema))
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        reader = self.relation.to_arrow_reader()
-        if self.names is not None:
-            renamed = pa.schema([field.with_name(name) for field, name in zip(reader.schema, self.names)])
-            batches = (pa.RecordBatch.from_arrays(batch.columns, schema=renamed) for batch in reader)
-            reader = pa.RecordBatchReader.from_batches(renamed, batches)
-        return reader.__arrow_c_stream__(requested_schema)
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def _batches(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with source_errors(self.source, duckdb.Error):
+            for batch in reader:
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)

@@ -9,9 +9,9 @@ import attrs
 import polars as pl
 
 import tablespec
-from tablespec import ArrowStream, Catalog, Catalogs, ChangeResult, changed_table, names_in
+from tablespec import ArrowStream, Catalog, Catalogs, ChangeResult, changed_table, names_in, source_errors
 from tablespec_polars.scan import scan
-from tablespec_polars.write import Streamed
+from tablespec_polars.write import Streamed, columns
 
 _ATTACHED: WeakKeyDictionary[pl.SQLContext[pl.LazyFrame], Catalogs] = WeakKeyDictionary()
 
@@ -33,8 +33,14 @@ def sql(
     if not catalogs.has(changed_table(statement)):
         return _asked(context, catalogs, statement)
     return tablespec.sql(
-        statement, catalogs, data_columns=data_columns, queries=lambda text: _Answer(_asked(context, catalogs, text))
+        statement, catalogs, data_columns=data_columns, queries=lambda text: _answer(context, catalogs, text)
     )
+
+
+def _answer(context: pl.SQLContext[pl.LazyFrame], catalogs: Catalogs, query: str) -> _Answer:
+    source = f"the query {query!r} of Polars"
+    with source_errors(source, pl.exceptions.PolarsError):
+        return _Answer(_asked(context, catalogs, query), source)
 
 
 def _asked(context: pl.SQLContext[pl.LazyFrame], catalogs: Catalogs, query: str) -> pl.LazyFrame:
@@ -54,10 +60,11 @@ class _Answer:
     """The rows that Polars found for a query."""
 
     found: pl.LazyFrame
+    source: str
 
     @property
     def names(self) -> Sequence[str]:
-        return self.found.collect_schema().names()
+        return columns(self.found, self.source).names()
 
     def rows(self, names: Sequence[str]) -> ArrowStream:
-        return Streamed(self.found.rename(dict(zip(self.names, names))))
+        return Streamed(self.found.rename(dict(zip(self.names, names))), self.source)

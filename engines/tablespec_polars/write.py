@@ -24,12 +24,14 @@ from tablespec import (
     RewriteResult,
     Table,
     UnsupportedByEngineError,
+    source_errors,
 )
 from tablespec_polars.expressions import exact_predicate
 
 Condition = Predicate | str | pl.Expr
 Rows = pl.LazyFrame | ArrowStream
 
+_FRAME = "the frame of Polars"
 _NOT_IN_ARROW = (pl.Int128, pl.UInt128, pl.Object)
 
 
@@ -120,9 +122,15 @@ def _predicate(table: Table, condition: Condition | None) -> Predicate | str | N
 
 def _stream(data: Rows) -> ArrowStream:
     if isinstance(data, pl.DataFrame | pl.LazyFrame):
-        for name, kind in data.collect_schema().items():
+        for name, kind in columns(data).items():
             _check_type(name, kind)
     return Streamed(data) if isinstance(data, pl.LazyFrame) else data
+
+
+def columns(frame: pl.DataFrame | pl.LazyFrame, source: str = _FRAME) -> pl.Schema:
+    """The columns of a frame whose rows are to be written."""
+    with source_errors(source, pl.exceptions.PolarsError):
+        return frame.collect_schema()
 
 
 def _check_type(column: str, kind: pl.DataType | pl.datatypes.DataTypeClass) -> None:
@@ -143,12 +151,17 @@ class Streamed:
     """A lazy frame that is computed batch by batch, as often as it is asked."""
 
     frame: pl.LazyFrame
+    source: str = _FRAME
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a reader, which raises SourceFailedError where Polars cannot make them."""
+        schema = columns(self.frame, self.source).to_frame().to_arrow().schema
+        return pa.RecordBatchReader.from_batches(schema, self._batches())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        schema = self.frame.collect_schema().to_frame().to_arrow().schema
-        reader = pa.RecordBatchReader.from_batches(schema, self._batches())
-        return reader.__arrow_c_stream__(requested_schema)
+        return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        for frame in self.frame.collect_batches(lazy=True):
-            yield from frame.to_arrow().to_batches()
+        with source_errors(self.source, pl.exceptions.PolarsError):
+            for frame in self.frame.collect_batches(lazy=True):
+                yield from frame.to_arrow().to_batches()

@@ -38,6 +38,7 @@ from tablespec.errors.rows import (
     PartitionColumnNotFoundError,
     ReplaceWhereMismatchError,
     SchemaMismatchError,
+    SourceFailedError,
     UnsupportedConstraintError,
     UnsupportedTypeError,
 )
@@ -111,6 +112,7 @@ __all__ = [
     "ReplaceWhereMismatchError",
     "SchemaMismatchError",
     "ShortRetentionError",
+    "SourceFailedError",
     "StorageError",
     "TableExistsError",
     "TableNotFoundError",

@@ -20,6 +20,17 @@ class SchemaMismatchError(TableSpecError):
 
 
 @attrs.define
+class SourceFailedError(TableSpecError):
+    """The rows to take could not be had from where they come."""
+
+    source: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"the rows could not be read from {self.source}: {self.why}"
+
+
+@attrs.define
 class InvalidSchemaError(TableSpecError):
     """The schema or the partition columns cannot make a table."""
 

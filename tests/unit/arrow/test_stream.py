@@ -11,8 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import tablespec
 from tablespec.arrow.stream import record_batches, worked_ahead
-from tablespec.errors import UnsupportedTypeError
+from tablespec.errors import DataFileMissingError, SourceFailedError, UnsupportedTypeError
 from tests.rows import assert_same_rows
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", None, "c"]})
@@ -53,6 +54,23 @@ def test_a_reader_is_not_read_before_its_rows_are_asked_for():
 def test_what_does_not_speak_arrow_is_told_by_its_type(data):
     with pytest.raises(UnsupportedTypeError, match=type(data).__name__):
         record_batches(data)
+
+
+def test_a_source_that_fails_on_the_way_is_told_by_its_name_and_without_a_traceback():
+    failing = duckdb.sql("SELECT CASE WHEN i < 200000 THEN 1 ELSE error('torn') END AS i FROM range(200001) t(i)")
+
+    with pytest.raises(SourceFailedError, match=r"duckdb\.DuckDBPyRelation.*torn$"):
+        record_batches(failing).read_all()
+
+
+def test_an_error_of_a_table_that_rows_come_from_stays_what_it_is(tmp_path):
+    table = tablespec.create_table(str(tmp_path), ROWS.schema)
+    table.append(ROWS)
+    rows = table.scan()
+    (tmp_path / rows.slices[0].slice.base.path).unlink()
+
+    with pytest.raises(DataFileMissingError):
+        record_batches(rows).read_all()
 
 
 def test_work_done_ahead_comes_in_the_order_of_its_items():

@@ -312,6 +312,42 @@ def test_rows_that_do_not_fit_are_refused_by_name_and_nothing_is_written(con, ta
     assert_same_rows(table.scan(), TRIPS)
 
 
+@pytest.mark.parametrize("verb", ["append", "upsert"])
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (
+            "SELECT i AS id, 'sf' AS city, (CASE i WHEN 200000 THEN 'x' END)::DOUBLE AS fare FROM range(200001) t(i)",
+            "'x'",
+        ),
+        ("SELECT id FROM nothing", "SELECT id FROM nothing.*does not exist"),
+        ("SELECT FROM WHERE", "syntax error"),
+    ],
+    ids=["a value that cannot be cast", "unknown table", "no query"],
+)
+def test_a_query_that_fails_is_told_by_its_text_and_nothing_is_written(con, table, verb, rows, problem):
+    files = set(Path(table.url.removeprefix("file://")).rglob("*"))
+
+    with pytest.raises(tablespec.SourceFailedError, match=problem):
+        getattr(tablespec_duckdb, verb)(con, table, rows)
+
+    assert set(Path(table.url.removeprefix("file://")).rglob("*")) == files
+
+
+def test_a_relation_that_fails_is_told_of_and_nothing_is_written(con, table):
+    rows = con.sql("SELECT 7::BIGINT AS id, 'sf' AS city, error('torn')::DOUBLE AS fare")
+
+    with pytest.raises(tablespec.SourceFailedError, match=r"the relation of DuckDB.*torn"):
+        tablespec_duckdb.append(con, table, rows)
+
+    assert_same_rows(table.scan(), TRIPS)
+
+
+def test_a_query_in_a_statement_that_fails_is_told_by_its_text(con, lake):
+    with pytest.raises(tablespec.SourceFailedError, match="SELECT \\* FROM nothing"):
+        tablespec_duckdb.sql(con, "INSERT INTO lake.db.trips SELECT * FROM nothing")
+
+
 def test_rows_without_columns_are_refused(con, table):
     with pytest.raises(tablespec.TableSpecError, match="rows without columns"):
         tablespec_duckdb.scan(con, table, columns=[])

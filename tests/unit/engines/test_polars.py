@@ -120,6 +120,50 @@ def test_a_lazy_frame_is_written_batch_by_batch(table):
     assert_same_rows(table.scan("id > 10"), [(11, "sf", 10.0), (12, "la", 20.0), (13, None, 30.0)])
 
 
+@pytest.mark.parametrize("verb", ["append", "upsert"])
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        (
+            lambda frame: frame.with_columns(pl.lit("x").cast(pl.Float64).alias("fare")),
+            "conversion from `str` to `f64`",
+        ),
+        (lambda frame: frame.select("nothing"), "nothing"),
+        (lambda frame: pl.scan_parquet("/nowhere.parquet"), "nowhere"),
+    ],
+    ids=["a value that cannot be cast", "unknown column", "no file"],
+)
+def test_a_frame_that_fails_is_told_of_and_nothing_is_written(table, tmp_path, verb, broken, problem):
+    files = set(tmp_path.rglob("*"))
+
+    with pytest.raises(tablespec.SourceFailedError, match=problem):
+        getattr(tablespec_polars, verb)(table, broken(tablespec_polars.scan(table)))
+
+    assert set(tmp_path.rglob("*")) == files
+
+
+def test_an_error_of_python_in_a_frame_stays_what_it_is(table):
+    def torn(values: pl.Series) -> pl.Series:
+        raise ZeroDivisionError
+
+    broken = pl.col("fare").map_batches(torn, return_dtype=pl.Float64)
+    with pytest.raises(ZeroDivisionError):
+        tablespec_polars.append(table, tablespec_polars.scan(table).with_columns(broken))
+
+    assert_same_rows(table.scan(), TRIPS)
+
+
+def test_a_query_in_a_statement_that_fails_is_told_by_its_text(tmp_path):
+    lake = tablespec.Catalog(str(tmp_path))
+    lake.create_table("db.trips", TRIPS.schema)
+    context = pl.SQLContext()
+    tablespec_polars.attach_catalog(context, lake, "lake")
+
+    for query in ("SELECT * FROM nothing", "SELECT nothing FROM lake.db.trips"):
+        with pytest.raises(tablespec.SourceFailedError, match=query.replace("*", ".")):
+            tablespec_polars.sql(context, f"INSERT INTO lake.db.trips {query}")
+
+
 def test_a_table_in_memory_comes_through_arrow():
     made = tablespec.create_table("memory://polars-adapter/trips", TRIPS.schema)
     made.append(TRIPS)
