@@ -12,7 +12,17 @@ import duckdb
 from duckdb import DuckDBPyConnection, DuckDBPyRelation, token_type
 
 import tablespec
-from tablespec import ArrowStream, Catalog, Catalogs, ChangeResult, Table, changed_table, source_errors
+from tablespec import (
+    ArrowStream,
+    Catalog,
+    Catalogs,
+    ChangeResult,
+    Table,
+    UnsupportedByEngineError,
+    altered_table,
+    changed_table,
+    source_errors,
+)
 from tablespec_duckdb.expressions import quoted
 from tablespec_duckdb.scan import attach
 from tablespec_duckdb.write import Streamed
@@ -37,6 +47,7 @@ def sql(
     """
     catalogs = _ATTACHED.get(con, Catalogs())
     if not catalogs.has(changed_table(statement)):
+        _check_others(catalogs, statement)
         return con.sql(_with_views(con, catalogs, statement))
     return tablespec.sql(
         statement,
@@ -44,6 +55,17 @@ def sql(
         data_columns=data_columns,
         queries=lambda text: _answer(con, catalogs, text),
     )
+
+
+def _check_others(catalogs: Catalogs, statement: str) -> None:
+    """Raise for a statement that DuckDB would run on what stands for a table of a catalog, which stays as it is then."""
+    name = altered_table(statement)
+    if name is not None and catalogs.has(name):
+        what = f"make, change or remove {'.'.join(name)}, a table of a catalog, by this statement"
+        way_out = (
+            "begin it with DELETE, UPDATE, INSERT or MERGE to change rows, and make and remove tables by the catalog"
+        )
+        raise UnsupportedByEngineError("DuckDB", what, way_out)
 
 
 def _answer(con: DuckDBPyConnection, catalogs: Catalogs, query: str) -> _Answer:

@@ -11,6 +11,12 @@ from tablespec.errors import InvalidStatementError
 from tablespec.expr.dialect import statement_tokens
 
 _BEFORE_NAMES = {"DELETE": ("FROM",), "UPDATE": (), "INSERT": ("INTO", "OVERWRITE", "TABLE"), "MERGE": ("INTO",)}
+_OTHER_VERBS = ("ALTER", "COPY", "CREATE", "DROP", "TRUNCATE")
+# What may stand between the verb of any statement and the name of the table that it is about.
+_BEFORE_ALL_NAMES = {
+    *("EXISTS", "FROM", "IF", "IGNORE", "INTO", "MATERIALIZED", "NOT", "OR", "OVERWRITE", "REPLACE"),
+    *("TABLE", "TEMP", "TEMPORARY", "VIEW"),
+}
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "MAP", "REDUCE")
 
 
@@ -35,6 +41,24 @@ def changed_table(text: str) -> tuple[str, ...] | None:
     while _word(tokens, start) in _BEFORE_NAMES[first] and _word(tokens, start + 1) != ".":
         start += 1
     return tuple(token.text for token in tokens[start : _end_of_name(tokens, start) : 2]) or None
+
+
+def altered_table(text: str) -> tuple[str, ...] | None:
+    """The name, in parts, of the table that a statement of any kind makes, changes or removes; None for one that only reads."""
+    try:
+        tokens = statement_tokens(text)
+    except InvalidStatementError:
+        return None
+    first = _after_with(tokens) if _word(tokens, 0) == "WITH" else 0
+    if _word(tokens, first) not in (*_BEFORE_NAMES, *_OTHER_VERBS):
+        return None
+    start = first + 1
+    while _word(tokens, start) in _BEFORE_ALL_NAMES and _word(tokens, start + 1) != ".":
+        start += 1
+    end = _end_of_name(tokens, start)
+    if _word(tokens, first) == "COPY" and not _is_filled(tokens, end):
+        return None
+    return tuple(token.text for token in tokens[start:end:2]) or None
 
 
 def names_in(text: str) -> tuple[tuple[str, ...], ...]:
@@ -104,6 +128,23 @@ def _first_of_insert(tokens: Sequence[Token]) -> int | None:
             return None
         depth += (word == "(") - (word == ")")
     return None
+
+
+def _after_with(tokens: Sequence[Token]) -> int:
+    """Where the statement begins to which WITH gives names of queries."""
+    depth = 0
+    for index in range(1, len(tokens)):
+        word = _word(tokens, index)
+        if depth == 0 and (word in _BEFORE_NAMES or word in _QUERIES) and _word(tokens, index - 1) == ")":
+            return index
+        depth += (word == "(") - (word == ")")
+    return len(tokens)
+
+
+def _is_filled(tokens: Sequence[Token], end: int) -> bool:
+    """Whether COPY reads a file into the table whose name ends there, and does not write its rows into one."""
+    after = _closing(tokens, end) + 1 if _word(tokens, end) == "(" else end
+    return _word(tokens, after) == "FROM"
 
 
 def _closing(tokens: Sequence[Token], opening: int) -> int:

@@ -280,6 +280,28 @@ def test_statements_take_their_rows_from_queries_of_duckdb(con, lake):
     assert_same_rows(lake.load("db.trips").scan(), [(1, "sf", 99.0), (7, "o'la", 100.0), (3, None, 30.0)])
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "WITH x AS (SELECT 9 AS id) INSERT INTO lake.db.trips BY NAME SELECT * FROM x",
+        "INSERT OR REPLACE INTO lake.db.trips VALUES (1, 'x', 1.0)",
+        "TRUNCATE lake.db.trips",
+        "DROP VIEW lake.db.trips",
+        "ALTER TABLE lake.db.trips RENAME TO others",
+        "CREATE OR REPLACE VIEW lake.db.trips AS SELECT 1 AS id",
+        "CREATE TABLE lake.db.others AS SELECT 1 AS id",
+    ],
+)
+def test_statements_that_would_alter_what_stands_for_a_catalog_table_are_refused(con, lake, statement):
+    found = tablespec_duckdb.sql(con, "SELECT * FROM lake.db.trips")
+
+    with pytest.raises(tablespec.UnsupportedByEngineError, match=r"lake\.db\.(trips|others)"):
+        tablespec_duckdb.sql(con, statement)
+
+    assert_same_rows(found.to_arrow_table(), TRIPS)
+    assert_same_rows(lake.load("db.trips").scan(), TRIPS)
+
+
 def test_columns_of_a_query_are_taken_by_their_places_though_two_have_one_name(con, lake):
     lake.create_table("db.pairs", pa.schema({"one": pa.int64(), "other": pa.int64()}))
 

@@ -228,6 +228,28 @@ def test_statements_go_to_attached_catalogs_with_queries_of_polars(tmp_path):
     assert tablespec_polars.sql(context, "SELECT count(*) FROM staged").collect().item() == 2
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "TRUNCATE TABLE lake.db.trips",
+        "DROP TABLE lake.db.trips",
+        "CREATE TABLE lake.db.trips AS SELECT 1 AS id",
+        "CREATE TABLE lake.db.others AS SELECT 1 AS id",
+    ],
+)
+def test_statements_that_polars_would_run_on_what_stands_for_a_catalog_table_are_refused(tmp_path, statement):
+    lake = tablespec.Catalog(str(tmp_path))
+    lake.create_table("db.trips", TRIPS.schema).append(TRIPS)
+    context = pl.SQLContext()
+    tablespec_polars.attach_catalog(context, lake, "lake")
+
+    with pytest.raises(tablespec.UnsupportedByEngineError, match=r"lake\.db\.(trips|others)"):
+        tablespec_polars.sql(context, statement)
+
+    assert context.tables() == []
+    assert_same_rows(lake.load("db.trips").scan(), TRIPS)
+
+
 def test_tables_of_a_catalog_are_named_in_queries_of_polars(tmp_path):
     context = pl.SQLContext(names=pl.LazyFrame({"id": [1, 2], "name": ["lake.db.trips", "two"]}))
     lake = tablespec.Catalog(str(tmp_path / "lake"))

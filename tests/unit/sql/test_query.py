@@ -8,7 +8,7 @@ import pytest
 import tablespec
 from tablespec.errors import InvalidStatementError
 from tablespec.sql.parse import parse_statement
-from tablespec.sql.query import changed_table, names_in
+from tablespec.sql.query import altered_table, changed_table, names_in
 from tests.rows import assert_same_rows
 
 
@@ -35,6 +35,36 @@ from tests.rows import assert_same_rows
 )
 def test_the_table_that_a_statement_changes_is_told_by_its_first_words(text, name):
     assert changed_table(text) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("WITH x AS (SELECT (1)), y (a) AS (SELECT 2) INSERT INTO lake.db.t SELECT * FROM x", ("lake", "db", "t")),
+        ("WITH x AS (SELECT 1) DELETE FROM lake.db.t", ("lake", "db", "t")),
+        ("INSERT OR REPLACE INTO lake.db.t VALUES (1)", ("lake", "db", "t")),
+        ("truncate lake.db.t", ("lake", "db", "t")),
+        ("TRUNCATE TABLE table.db.t", ("table", "db", "t")),
+        ("DROP TABLE IF EXISTS lake.db.t", ("lake", "db", "t")),
+        ("DROP VIEW `lake`.db.t;", ("lake", "db", "t")),
+        ("ALTER TABLE lake.db.t RENAME TO u", ("lake", "db", "t")),
+        ("CREATE TABLE IF NOT EXISTS lake.db.t AS SELECT 1", ("lake", "db", "t")),
+        ("CREATE OR REPLACE VIEW lake.db.t AS SELECT 1", ("lake", "db", "t")),
+        ("COPY lake.db.t (a, b) FROM 'x.csv'", ("lake", "db", "t")),
+        ("COPY lake.db.t TO 'x.csv'", None),
+        ("COPY (SELECT * FROM lake.db.t) TO 'x.csv'", None),
+        ("CREATE TEMP VIEW v AS SELECT * FROM lake.db.t", ("v",)),
+        ("INSERT INTO own SELECT * FROM lake.db.t", ("own",)),
+        ("WITH x AS (SELECT 1) SELECT * FROM lake.db.t", None),
+        ("SELECT * FROM lake.db.t", None),
+        ("DROP", None),
+        ("WITH", None),
+        ("SELECT 'open", None),
+        ("", None),
+    ],
+)
+def test_the_table_that_a_statement_of_any_kind_alters_is_told_by_its_first_words(text, name):
+    assert altered_table(text) == name
 
 
 @pytest.mark.parametrize(
