@@ -27,10 +27,12 @@ from duckdb.sqltypes import DuckDBPyType
 from tablespec import (
     ArrayType,
     At,
+    ChangeScan,
     DataType,
     Field,
     FileSlice,
     Filters,
+    IncrementalScan,
     Literal,
     MapType,
     Primitive,
@@ -93,7 +95,7 @@ def incremental(
     columns: Sequence[str] | None = None,
 ) -> DuckDBPyRelation:
     """The rows as of `upto` that were inserted or changed after `after`."""
-    return con.from_arrow(table.incremental(after, upto, where, columns))
+    return _streamed(con, table.incremental(after, upto, where, columns))
 
 
 def changes(
@@ -105,7 +107,7 @@ def changes(
     columns: Sequence[str] | None = None,
 ) -> DuckDBPyRelation:
     """What happened to rows after `after` up to and including `upto`, change by change."""
-    return con.from_arrow(table.changes(after, upto, where, columns))
+    return _streamed(con, table.changes(after, upto, where, columns))
 
 
 def attach(con: DuckDBPyConnection, table: Table, name: str, at: At = None, *, follow: bool = False) -> None:
@@ -127,11 +129,20 @@ def refresh(con: DuckDBPyConnection, table: Table, name: str) -> None:
     attach(con, table, name)
 
 
-def _relation(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation:
-    if not asked.schema.names:
+def _streamed(con: DuckDBPyConnection, rows: IncrementalScan | ChangeScan) -> DuckDBPyRelation:
+    _check_columns(rows.arrow_schema.names)
+    return con.from_arrow(rows)
+
+
+def _check_columns(names: Sequence[str]) -> None:
+    if not names:
         raise UnsupportedByEngineError(
             "DuckDB", "give rows without columns", "name one, or count the rows by the table's own scan"
         )
+
+
+def _relation(con: DuckDBPyConnection, asked: Scan) -> DuckDBPyRelation:
+    _check_columns(asked.schema.names)
     parts = asked.divided()
     if parts is None:
         native = _native(con, asked)

@@ -83,11 +83,24 @@ def refresh(context: pl.SQLContext[pl.LazyFrame], table: Table, name: str) -> No
 
 def _narrowed(frame: pl.LazyFrame, where: pl.Expr, columns: Sequence[str] | None) -> pl.LazyFrame:
     found = frame.filter(where)
-    return found if columns is None else found.select(columns)
+    if columns is None:
+        return found
+    _check_columns(columns)
+    return found.select(columns)
+
+
+def _check_columns(names: Sequence[str]) -> None:
+    """Raise for columns that make no frame: without any, a frame forgets how many rows there are."""
+    if not names:
+        way_out = "name one, or count the rows by the table's own scan"
+        raise UnsupportedByEngineError("Polars", "give rows without columns", way_out)
+    if len(set(names)) < len(names):
+        raise UnsupportedByEngineError("Polars", f"give a column twice, as in {list(names)}", "name each once")
 
 
 def _frame(asked: Scan) -> pl.LazyFrame:
     """The frame of a scan: one read that Polars plans itself, or a source that each query asks for its files."""
+    _check_columns(asked.schema.names)
     parts = asked.divided()
     if parts is not None:
         plain, merged = parts
@@ -101,6 +114,7 @@ def _frame(asked: Scan) -> pl.LazyFrame:
 
 
 def _streamed(rows: _Rows) -> pl.LazyFrame:
+    _check_columns(rows.arrow_schema.names)
     return register_io_source(
         _StreamSource(rows).frames, schema=polars_schema(rows.arrow_schema), is_pure=True, explain_name="tablespec"
     )

@@ -371,8 +371,12 @@ def test_a_query_in_a_statement_that_fails_is_told_by_its_text(con, lake):
 
 
 def test_rows_without_columns_are_refused(con, table):
-    with pytest.raises(tablespec.TableSpecError, match="rows without columns"):
-        tablespec_duckdb.scan(con, table, columns=[])
+    for read in (tablespec_duckdb.scan, tablespec_duckdb.read_optimized):
+        with pytest.raises(tablespec.UnsupportedByEngineError, match="rows without columns"):
+            read(con, table, columns=[])
+    for read in (tablespec_duckdb.incremental, tablespec_duckdb.changes):
+        with pytest.raises(tablespec.UnsupportedByEngineError, match="rows without columns"):
+            read(con, table, 0, columns=[])
 
 
 @pytest.mark.parametrize("text", ["", "-- nothing"])

@@ -208,6 +208,20 @@ def test_deleted_rows_are_left_out_wherever_they_lie_in_their_file(tmp_path, row
     assert_same_rows(found.filter(pl.col("n") >= 8).collect(), [(n,) for (n,) in [*kept, (100,), (101,)] if n >= 8])
 
 
+@pytest.mark.parametrize(("columns", "problem"), [([], "rows without columns"), (["id", "ID"], "a column twice")])
+@pytest.mark.parametrize("where", [None, "id > 1", pl.col("id") > 1], ids=str)
+def test_columns_that_make_no_frame_are_refused(table, where, columns, problem):
+    """A frame without columns counts no rows, however many there are."""
+    columns = columns if not isinstance(where, pl.Expr) else [name.lower() for name in columns]
+
+    for read in (tablespec_polars.scan, tablespec_polars.read_optimized):
+        with pytest.raises(tablespec.UnsupportedByEngineError, match=problem):
+            read(table, where=where, columns=columns)
+    for read in (tablespec_polars.incremental, tablespec_polars.changes):
+        with pytest.raises(tablespec.UnsupportedByEngineError, match=problem):
+            read(table, 0, where=where, columns=columns)
+
+
 def test_statements_go_to_attached_catalogs_with_queries_of_polars(tmp_path):
     context = pl.SQLContext(staged=pl.LazyFrame({"id": [1, 4], "city": ["sf", "ny"], "fare": [99.0, 40.0]}))
     lake = tablespec.Catalog(str(tmp_path / "lake"))
