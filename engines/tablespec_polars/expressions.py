@@ -105,6 +105,11 @@ def predicates_of(expression: pl.Expr, schema: Schema) -> tuple[Predicate | None
     return tuple(_predicate(part, schema) for part in _conjuncts(tree))
 
 
+def is_pattern(name: str) -> bool:
+    """Whether Polars takes the name of a column for a pattern, which other columns may match."""
+    return name == "*" or (name.startswith("^") and name.endswith("$"))
+
+
 def _comparison(op: Op, left: Operand, right: Operand, schema: pl.Schema) -> pl.Expr | None:
     if not isinstance(left, Column) or left.type is None or left.type != right.type:
         # Numbers of different types are compared exactly by tables, and as doubles by Polars.

@@ -15,7 +15,7 @@ import pyarrow as pa
 from polars.io.plugins import register_io_source
 
 from tablespec import At, Filters, Scan, Table, TableSpecError, UnsupportedByEngineError, all_of
-from tablespec_polars.expressions import predicates_of
+from tablespec_polars.expressions import is_pattern, predicates_of
 from tablespec_polars.files import file_rows, one_read, polars_schema
 
 # Of so many files Polars opens each to find out that a filter excludes it; of more the log is asked, query by query.
@@ -90,12 +90,16 @@ def _narrowed(frame: pl.LazyFrame, where: pl.Expr, columns: Sequence[str] | None
 
 
 def _check_columns(names: Sequence[str]) -> None:
-    """Raise for columns that make no frame: without any, a frame forgets how many rows there are."""
+    """Raise for columns that make no frame of the same rows: without any, a frame forgets how many there are."""
     if not names:
         way_out = "name one, or count the rows by the table's own scan"
         raise UnsupportedByEngineError("Polars", "give rows without columns", way_out)
     if len(set(names)) < len(names):
         raise UnsupportedByEngineError("Polars", f"give a column twice, as in {list(names)}", "name each once")
+    for name in filter(is_pattern, names):
+        raise UnsupportedByEngineError(
+            "Polars", f"tell the column {name} from a pattern of names", "read other columns"
+        )
 
 
 def _frame(asked: Scan) -> pl.LazyFrame:

@@ -222,6 +222,19 @@ def test_columns_that_make_no_frame_are_refused(table, where, columns, problem):
             read(table, 0, where=where, columns=columns)
 
 
+@pytest.mark.parametrize("name", ["*", "^id$", "^.*$"])
+def test_a_column_whose_name_polars_takes_for_a_pattern_is_refused_and_others_are_read(tmp_path, name):
+    table = tablespec.create_table(str(tmp_path), pa.schema({"id": pa.int64(), name: pa.int64()}))
+    table.append(pa.table({"id": [1, 2], name: [30, 40]}))
+    is_forty = tablespec.Compare(tablespec.Op.EQ, tablespec.Column((name,)), tablespec.Literal(40))
+
+    for columns in (None, [name]):
+        with pytest.raises(tablespec.UnsupportedByEngineError, match="pattern"):
+            tablespec_polars.scan(table, columns=columns)
+    assert_same_rows(tablespec_polars.scan(table, columns=["id"]).collect(), [(1,), (2,)])
+    assert_same_rows(tablespec_polars.scan(table, where=is_forty, columns=["id"]).collect(), [(2,)])
+
+
 def test_statements_go_to_attached_catalogs_with_queries_of_polars(tmp_path):
     context = pl.SQLContext(staged=pl.LazyFrame({"id": [1, 4], "city": ["sf", "ny"], "fare": [99.0, 40.0]}))
     lake = tablespec.Catalog(str(tmp_path / "lake"))
