@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
@@ -217,6 +219,35 @@ def test_a_table_reads_right_after(tmp_path, operate, rows, partition_by):
     names = [name for name in (*START.column_names, "new") if name in found.column_names]
     assert_same_rows(found.select(names), rows)
     assert_every_version_reads_alike(tmp_path)
+
+
+VIEWS = pa.table(
+    {"i": [1, 2, 3, 4], "s": ["a", "b", None, "d"], "b": [b"a", None, b"c", b"d"], "l": [["x"], [], None, ["y", None]]}
+)
+
+
+def _by_polars(url: str) -> None:
+    pl.DataFrame(VIEWS).write_delta(url)
+
+
+def _by_a_delete_of_deltalake(url: str) -> None:
+    write_deltalake(url, pa.concat_tables([VIEWS, VIEWS.slice(0, 1).set_column(0, "i", pa.array([0]))]))
+    DeltaTable(url).delete("i = 0")
+
+
+@pytest.mark.parametrize("write", [_by_polars, _by_a_delete_of_deltalake])
+def test_rows_of_files_that_call_their_texts_views_are_found_and_changed(tmp_path, write):
+    write(str(tmp_path))
+    table = tablespec.open_table(str(tmp_path))
+    rows = VIEWS.to_pylist()
+    assert any("view" in str(pq.read_schema(tmp_path / one.slice.base.path)) for one in table.scan().slices)
+
+    assert_same_rows(table.scan("i > 2"), VIEWS.slice(2))
+    assert_same_rows(table.scan("s = 'b'", columns=["l", "s"]), [([], "b")])
+    table.delete("i = 1")
+    table.update({"i": "7"}, "s = 'd'")
+    table.compact()
+    assert_same_rows(table.scan(), [tuple(rows[1].values()), tuple(rows[2].values()), (7, "d", b"d", ["y", None])])
 
 
 def test_every_version_has_the_schema_of_its_time(tmp_path):

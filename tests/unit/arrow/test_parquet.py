@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tablespec.arrow.convert import Finder, by_field_id, by_stored_name
 from tablespec.arrow.evaluate import matching
 from tablespec.arrow.parquet import group_bounds, open_for_few, open_parquet, read_positioned
-from tablespec.arrow.schema import FIELD_ID, arrow_schema
+from tablespec.arrow.schema import FIELD_ID, arrow_schema, schema_of
 from tablespec.errors import TypeMismatchError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Predicate
@@ -356,3 +356,36 @@ def test_texts_that_lie_in_dictionaries_stay_in_them_until_few_rows_are_left(tmp
         places
     ).to_pylist()
     assert few[0].column("lacking").to_pylist() == [None] * 4
+
+
+VIEW = pa.string_view()
+
+
+@pytest.mark.parametrize(
+    ("views", "plain", "values"),
+    [
+        (VIEW, pa.string(), ["a", None, "c"]),
+        (pa.binary_view(), pa.binary(), [b"a", None, b"\x00"]),
+        (pa.list_(VIEW), pa.list_(pa.string()), [["a", None], None, []]),
+        (pa.large_list(VIEW), pa.list_(pa.string()), [["a", None], None, []]),
+        (pa.map_(VIEW, VIEW), pa.map_(pa.string(), pa.string()), [[("k", "v")], None, []]),
+        (pa.struct({"a": VIEW}), pa.struct({"a": pa.string()}), [{"a": "x"}, None, {"a": None}]),
+        (
+            pa.struct({"l": pa.list_(VIEW)}),
+            pa.struct({"l": pa.list_(pa.string())}),
+            [{"l": ["x"]}, None, {"l": [None]}],
+        ),
+    ],
+    ids=str,
+)
+def test_rows_of_files_that_call_their_texts_views_can_be_chosen(views, plain, values):
+    file = file_of(pa.table({"v": pa.array(values, views)}))
+    schema = schema_of(pa.schema({"v": plain}))
+    assert file.schema_arrow.field("v").type == views
+
+    (piece,) = read_positioned(file, schema, by_stored_name)
+
+    assert (
+        piece.take(pa.array([2, 0])).batch.column("v").to_pylist()
+        == pa.array([values[2], values[0]], plain).to_pylist()
+    )
