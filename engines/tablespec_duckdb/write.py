@@ -9,6 +9,7 @@ import attrs
 import duckdb
 import pyarrow as pa
 from duckdb import DuckDBPyConnection, DuckDBPyRelation
+from duckdb.sqltypes import DuckDBPyType
 
 from tablespec import (
     Appended,
@@ -27,6 +28,10 @@ from tablespec import (
     UnsupportedByEngineError,
     source_errors,
 )
+
+# Bits come as the bytes in which DuckDB holds them, and large numbers as negative ones.
+_OTHERS_IN_ARROW = ("bit", "uhugeint")
+_NESTED = ("array", "list", "map", "struct", "union")
 
 Rows = DuckDBPyRelation | ArrowStream | str
 
@@ -141,6 +146,16 @@ def stream(con: DuckDBPyConnection, data: Rows) -> ArrowStream:
             return data
 
 
+def _check_type(column: str, kind: DuckDBPyType) -> None:
+    """Raise for a type whose values come out of DuckDB as others, wherever it stands in a column."""
+    if kind.id in _OTHERS_IN_ARROW:
+        what = f"hand over the column {column} of type {kind}"
+        raise UnsupportedByEngineError("DuckDB", what, "cast it to another type, or leave it out")
+    for name, child in kind.children if kind.id in _NESTED else ():
+        if isinstance(child, DuckDBPyType):
+            _check_type(f"{column}.{name}", child)
+
+
 @attrs.frozen(eq=False)
 class Streamed:
     """A relation that gives its rows batch by batch, as often as it is asked; its columns may get other names, by their places."""
@@ -151,6 +166,8 @@ class Streamed:
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a reader, which raises SourceFailedError where DuckDB cannot make them."""
+        for name, kind in zip(self.relation.columns, self.relation.types):
+            _check_type(name, kind)
         with source_errors(self.source, duckdb.Error):
             reader = self.relation.to_arrow_reader()
         names = reader.schema.names if self.names is None else self.names
@@ -161,6 +178,10 @@ class Streamed:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def _batches(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        wide = [index for index, kind in enumerate(self.relation.types) if "HUGEINT" in str(kind)]
         with source_errors(self.source, duckdb.Error):
             for batch in reader:
+                for index in wide:
+                    # Whole numbers of 128 bits come as decimals of 38 digits, which some have one more of.
+                    batch.column(index).validate(full=True)
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)

@@ -365,6 +365,33 @@ def test_a_relation_that_fails_is_told_of_and_nothing_is_written(con, table):
     assert_same_rows(table.scan(), TRIPS)
 
 
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("1::UHUGEINT", "the column n of type UHUGEINT"),
+        ("[1::UHUGEINT]", "UHUGEINT"),
+        ("{'a': '101'::BIT}", "the column n.a of type BIT"),
+        ("170141183460469231731687303715884105727::HUGEINT", "precision"),
+    ],
+)
+def test_numbers_and_bits_that_come_as_others_out_of_duckdb_are_refused(con, tmp_path, value, problem):
+    kind = {"[": pa.list_(pa.decimal128(38, 0)), "{": pa.struct({"a": pa.binary()})}.get(value[0], pa.decimal128(38, 0))
+    table = tablespec.create_table(str(tmp_path), pa.schema({"n": kind}))
+
+    with pytest.raises(tablespec.TableSpecError, match=problem):
+        tablespec_duckdb.append(con, table, f"SELECT {value} AS n")
+
+    assert table.scan().count() == 0
+
+
+def test_sums_of_duckdb_are_written_as_decimals(con, tmp_path):
+    table = tablespec.create_table(str(tmp_path), pa.schema({"n": pa.decimal128(38, 0)}))
+
+    tablespec_duckdb.append(con, table, "SELECT sum(n) AS n FROM (VALUES (1::BIGINT), (9223372036854775807)) t(n)")
+
+    assert_same_rows(table.scan(), [(Decimal(9223372036854775808),)])
+
+
 def test_a_query_in_a_statement_that_fails_is_told_by_its_text(con, lake):
     with pytest.raises(tablespec.SourceFailedError, match="SELECT \\* FROM nothing"):
         tablespec_duckdb.sql(con, "INSERT INTO lake.db.trips SELECT * FROM nothing")
