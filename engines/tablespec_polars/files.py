@@ -38,6 +38,7 @@ _CASTS = pl.ScanCastOptions(
     datetime_cast=["convert-timezone", "nanosecond-downcast", "millisecond-upcast"],
     missing_struct_fields="insert",
     extra_struct_fields="ignore",
+    categorical_to_string="allow",
 )
 _ROW = "tablespec row of the file"
 # Partition values that Polars reads from directories as they are meant: those that need no escaping.

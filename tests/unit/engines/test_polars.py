@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import tablespec_polars
+from deltalake import write_deltalake
 
 import tablespec
 from tests.rows import assert_same_rows
@@ -233,6 +234,20 @@ def test_a_column_whose_name_polars_takes_for_a_pattern_is_refused_and_others_ar
             tablespec_polars.scan(table, columns=columns)
     assert_same_rows(tablespec_polars.scan(table, columns=["id"]).collect(), [(1,), (2,)])
     assert_same_rows(tablespec_polars.scan(table, where=is_forty, columns=["id"]).collect(), [(2,)])
+
+
+@pytest.mark.parametrize("most_files", [1000, 0])
+def test_files_that_call_their_texts_categories_are_read(tmp_path, monkeypatch, most_files):
+    """As deltalake writes those of pandas."""
+    monkeypatch.setattr(sys.modules["tablespec_polars.scan"], "_MOST_FILES", most_files)
+    city = TRIPS.column("city").combine_chunks().dictionary_encode()
+    cities = pa.array([[{"city": name}] for name in city.to_pylist()], pa.list_(pa.struct({"city": city.type})))
+    write_deltalake(tmp_path, TRIPS.set_column(1, "city", city).append_column("cities", cities))
+    frame = tablespec_polars.scan(tablespec.open_table(str(tmp_path)))
+
+    assert_same_rows(frame.drop("cities").collect(), TRIPS)
+    assert_same_rows(frame.filter(pl.col("city") > "la").select("id", "cities").collect(), [(1, [{"city": "sf"}])])
+    assert_same_rows(frame.filter(pl.col("city").is_null()).select("id").collect(engine="streaming"), [(3,)])
 
 
 def test_statements_go_to_attached_catalogs_with_queries_of_polars(tmp_path):
