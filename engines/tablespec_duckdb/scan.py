@@ -309,7 +309,7 @@ def _needed(asked: Scan) -> tuple[Field, ...] | None:
     """The columns to read, those that only the filter looks at included; None where DuckDB cannot read one."""
     layout = asked.reader.layout
     names = dict.fromkeys((*asked.schema.names, *sorted(path[0] for path in columns_of(asked.predicate))))
-    if any(name not in layout.schema for name in names):
+    if any(name not in layout.schema or name.lower() in (_FILE, _ROW, _KEPT) for name in names):
         return None
     fields = layout.schema.select(tuple(names)).fields
     return fields if all(_is_readable(field, by_field_id=layout.by_field_id) for field in fields) else None

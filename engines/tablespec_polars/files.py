@@ -235,7 +235,7 @@ def _reading(asked: Scan, names: set[str], predicate: pl.Expr | None, types: pl.
     """How to read some columns and those of a query's filter; None where Polars cannot read one."""
     layout = asked.reader.layout
     needed = names if predicate is None else {*names, *predicate.meta.root_names()}
-    if layout.by_field_id or any(name not in layout.schema or is_pattern(name) for name in needed):
+    if layout.by_field_id or any(name not in layout.schema or name == _ROW or is_pattern(name) for name in needed):
         return None
     # Polars does not open files with variants, whatever it is asked for.
     if any(_VARIANT in types_in(field.type) for field in layout.schema):

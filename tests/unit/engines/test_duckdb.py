@@ -75,6 +75,16 @@ def test_columns_of_files_have_the_types_that_their_form_promises(con, tmp_path)
     }
 
 
+@pytest.mark.parametrize("name", ["tablespec file", "Tablespec Row", "tablespec kept"])
+def test_columns_with_names_that_say_where_a_row_lies_are_not_taken_for_those(con, tmp_path, name):
+    table = tablespec.create_table(str(tmp_path), pa.schema({name: pa.int64(), "n": pa.int64()}))
+    table.append(pa.table({name: [7, 8, 9], "n": [1, 2, 3]}))
+    table.delete("n = 2")
+
+    assert_same_rows(tablespec_duckdb.scan(con, table).to_arrow_table(), [(7, 1), (9, 3)])
+    assert_same_rows(tablespec_duckdb.scan(con, table, columns=[name]).to_arrow_table(), [(7,), (9,)])
+
+
 @pytest.mark.parametrize("values", ["every value is null", "few digits"])
 def test_partition_columns_have_their_types_whatever_values_are_in_them(con, tmp_path, values):
     kinds = {field.name: field.type for field in EVERY_TYPE.schema}

@@ -250,6 +250,16 @@ def test_files_that_call_their_texts_categories_are_read(tmp_path, monkeypatch, 
     assert_same_rows(frame.filter(pl.col("city").is_null()).select("id").collect(engine="streaming"), [(3,)])
 
 
+def test_a_column_with_the_name_that_says_where_a_row_lies_is_not_taken_for_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["tablespec_polars.scan"], "_MOST_FILES", 0)
+    name = "tablespec row of the file"
+    table = tablespec.create_table(str(tmp_path), pa.schema({name: pa.int64(), "n": pa.int64()}))
+    table.append(pa.table({name: [7, 8, 9], "n": [1, 2, 3]}))
+    table.delete("n = 2")
+
+    assert_same_rows(tablespec_polars.scan(table).collect(), [(7, 1), (9, 3)])
+
+
 def test_statements_go_to_attached_catalogs_with_queries_of_polars(tmp_path):
     context = pl.SQLContext(staged=pl.LazyFrame({"id": [1, 4], "city": ["sf", "ny"], "fare": [99.0, 40.0]}))
     lake = tablespec.Catalog(str(tmp_path / "lake"))
