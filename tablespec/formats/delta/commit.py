@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tablespec.errors import InvalidSchemaError, UnsupportedTableError
+from tablespec.errors import CorruptLogError, InvalidSchemaError, UnsupportedTableError
 from tablespec.formats.base import Change, NewFile, Profile, ReadsNothing
 from tablespec.formats.delta.actions import (
     AddAction,
@@ -42,7 +42,7 @@ from tablespec.formats.delta.row_tracking import (
     is_tracked,
     mark_action,
 )
-from tablespec.formats.delta.schema_json import format_schema
+from tablespec.formats.delta.schema_json import format_schema, parse_schema
 from tablespec.formats.delta.state import MAPPING_MODE, DeltaState
 from tablespec.formats.delta.stats_json import format_stats
 from tablespec.model.schema import DataType, Field, Schema, StructType, repeated_names
@@ -78,7 +78,7 @@ def creation(
     check_writable(protocol, table, used_by_schema(schema))
     metadata = MetadataAction(
         id=str(uuid.uuid4()),
-        schema_string=format_schema(schema),
+        schema_string=_readable(schema, table),
         partition_columns=partition_columns,
         configuration=configuration,
         created_time=now,
@@ -209,6 +209,16 @@ def check_columns(schema: Schema, partition_columns: tuple[str, ...]) -> None:
         raise InvalidSchemaError("a partition column is named more than once")
     if len(partition_columns) == len(schema.fields):
         raise InvalidSchemaError("a table needs at least one column that is not a partition column")
+
+
+def _readable(schema: Schema, table: str) -> str:
+    """The text of a schema; raises for one made by hand that nobody could read back from it."""
+    try:
+        text = format_schema(schema)
+        parse_schema(text, table, mapped=False)
+    except (CorruptLogError, UnsupportedTableError, UnicodeEncodeError) as error:
+        raise InvalidSchemaError(f"the columns cannot make a table: {error}") from error
+    return text
 
 
 def _partitionable(data_type: DataType) -> bool:

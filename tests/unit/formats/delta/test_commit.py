@@ -9,7 +9,7 @@ from tablespec.formats.base import Change, NewFile, Profile
 from tablespec.formats.delta.commit import commit_lines
 from tablespec.formats.delta.format import DeltaFormat
 from tablespec.model.form import stored_form
-from tablespec.model.schema import LONG, Field, Schema
+from tablespec.model.schema import LONG, DecimalType, Field, Schema
 from tablespec.model.stats import ColumnStats, FileStats
 from tablespec.storage.store import Storage
 from tests.handmade import LEGACY, actions_of, add, commit, commit_file, contents, metadata
@@ -19,6 +19,10 @@ SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string())])
 
 def kinds(folder, version):
     return [next(iter(json.loads(line))) for line in commit_file(folder, version).read_text().splitlines()]
+
+
+def by_hand(name, kind, *entries):
+    return Schema((Field(name=name, type=kind, metadata=entries),))
 
 
 # --- the first commit ---
@@ -87,6 +91,9 @@ def test_a_strict_table_declares_row_ids_and_timestamps(tmp_path):
         (pa.schema([("a", pa.list_(pa.int64())), ("b", pa.int64())]), ["a"], "cannot be a partition column"),
         (pa.schema([("a", pa.map_(pa.string(), pa.int64())), ("b", pa.int64())]), ["a"], "cannot be a partition"),
         (pa.schema([("a", pa.struct([("x", pa.int64())])), ("b", pa.int64())]), ["a"], "cannot be a partition"),
+        (by_hand("a", LONG, ("comment", "no json")), [], "cannot make a table: .* cannot be read"),
+        (by_hand("a", DecimalType(50, 2)), [], r"cannot make a table: .* the column type decimal\(50,2\)"),
+        (by_hand("a\ud800", LONG), [], "cannot make a table: .* surrogates"),
     ],
 )
 def test_columns_that_cannot_make_a_table_are_refused_and_nothing_is_made(tmp_path, schema, partition_by, why):
