@@ -23,7 +23,8 @@ from tablespec.write.append import writable
 from tablespec.write.change_target import RowOp, row_ids
 from tablespec.write.execution import Execution, Strategy
 from tablespec.write.fit import check_names, fitted
-from tablespec.write.merge_match import Matching, insert_rows, key_column, merge_batch, with_keys
+from tablespec.write.merge_keys import key_column, with_keys
+from tablespec.write.merge_match import Matching, insert_rows, merge_batch
 from tablespec.write.merge_plan import Clause, KeyValues, MergePlan, needed_columns, plan, pruning
 from tablespec.write.merge_sink import Fragment, MergeSink
 from tablespec.write.merge_spread import SpreadMerge, SpreadSource
@@ -66,9 +67,9 @@ def merge(
     source_schema = schema_of(rows.schema)
     state = writable(format_, "MERGE").latest()
     merge_plan = plan(on, clauses, state.schema, source_schema)
-    known = [KeyValues.of(rows.column(column)) for _, column in merge_plan.keys]
-    handle = begin(format_, state, "MERGE", pruning(merge_plan, known, state.schema), strategy=execution.strategy)
     rows = with_keys(rows, merge_plan, state.schema)
+    known = [KeyValues.of(rows.column(key_column(index))) for index in range(len(merge_plan.keys))]
+    handle = begin(format_, state, "MERGE", pruning(merge_plan, known, state.schema), strategy=execution.strategy)
     handle = _with_known_keys(handle, merge_plan, rows)
     done: list[MergedSlices] = []
     inserted: tuple[Fragment, ...] = ()

@@ -12,16 +12,13 @@ from pyroaring import BitMap
 
 from tablespec.arrow.evaluate import equal, matching, one_zero
 from tablespec.arrow.evaluate_value import evaluate_value
-from tablespec.arrow.schema import arrow_type
-from tablespec.errors import MultipleMatchesError, TypeMismatchError
+from tablespec.errors import MultipleMatchesError
 from tablespec.expr.nodes import TRUE, Literal, columns_of
-from tablespec.model.schema import Field, Schema
 from tablespec.write.change_target import ChangeTarget, RowOp
+from tablespec.write.merge_keys import NUMBER, key_column
 from tablespec.write.merge_plan import SOURCE, TARGET, BoundClause, Kind, MergePlan
 from tablespec.write.merge_sink import going, page
 
-# Columns of a source may have any name that does not begin like ours.
-NUMBER = "__tablespec_number"
 _PAIR = "_pair"
 # How many pairs are looked at together where there are no keys to find them by.
 _PAIRS_AT_ONCE = 1 << 18
@@ -217,36 +214,6 @@ def _take(source: pa.Table, rows: pa.Array) -> pa.RecordBatch:
 def _values(clause: BoundClause, joined: pa.RecordBatch) -> pa.RecordBatch:
     columns = [evaluate_value(value, joined) for _, value in clause.values]
     return pa.RecordBatch.from_arrays(columns, names=[name for name, _ in clause.values])
-
-
-def with_keys(source: pa.Table, merge_plan: MergePlan, table: Schema) -> pa.Table:
-    """The source with its rows numbered and its keys once more, in the types of the table's keys."""
-    source = source.append_column(NUMBER, pa.arange(0, source.num_rows))
-    for index, (target_column, source_column) in enumerate(merge_plan.keys):
-        field = table.field(target_column)
-        keys = one_zero(_key_values(source.column(source_column).combine_chunks(), field))
-        source = source.append_column(key_column(index), keys)
-    return source
-
-
-def key_column(index: int) -> str:
-    """The column of a source that holds its keys in the type of the table's."""
-    return f"__tablespec_key{index}"
-
-
-def _key_values(values: pa.Array, field: Field) -> pa.Array:
-    wanted = arrow_type(field.type)
-    if values.type.equals(wanted):
-        return values
-    if pa.types.is_integer(values.type) and pa.types.is_integer(wanted):
-        # A number that the column cannot hold has no partner, like null.
-        bits = wanted.bit_width - 1
-        held = pc.and_(pc.greater_equal(values, -(2**bits)), pc.less_equal(values, 2**bits - 1))
-        return pc.if_else(held, values, None).cast(wanted)
-    try:
-        return values.cast(wanted)
-    except pa.ArrowInvalid as error:
-        raise TypeMismatchError(field.name, str(field.type), f"keys of type {values.type} ({error})") from error
 
 
 def _refuse_multiple(task: Matching, batch: pa.RecordBatch, left: pa.Array) -> None:

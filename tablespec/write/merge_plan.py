@@ -36,7 +36,7 @@ from tablespec.expr.nodes import (
 )
 from tablespec.expr.rewrite import simplify
 from tablespec.expr.value import Value, columns_of_value
-from tablespec.model.schema import Field, Schema, StructType
+from tablespec.model.schema import DOUBLE, FLOAT, Field, Schema, StructType
 
 TARGET = "t"
 SOURCE = "s"
@@ -174,7 +174,7 @@ def pruning(merge: MergePlan, known: Sequence[KeyValues], table: Schema) -> Pred
     if merge.condition == FALSE:
         return FALSE
     parts = [unqualified(merge.target_filter)]
-    parts += [_key_filter(column, values) for (column, _), values in zip(merge.keys, known)]
+    parts += [_key_filter(table.field(column), values) for (column, _), values in zip(merge.keys, known)]
     return bind(all_of(tuple(parts)), table)
 
 
@@ -235,9 +235,10 @@ def _key_pair(part: Predicate) -> tuple[str, str] | None:
     return None
 
 
-def _key_filter(column: str, known: KeyValues) -> Predicate:
-    named, values = Column((column,)), known.values
-    if values is None:
+def _key_filter(field: Field, known: KeyValues) -> Predicate:
+    named, values = Column((field.name,)), known.values
+    # Columns are compared as floating point where one of them is, constants exactly.
+    if values is None or pa.types.is_floating(values.type) != (field.type in (FLOAT, DOUBLE)):
         return TRUE
     if not len(values):
         return Literal(False)

@@ -24,7 +24,8 @@ from tablespec.model.schema import BYTE, LONG, Field, Schema, StructType
 from tablespec.read.task import TaskSlice, shares
 from tablespec.write.change_target import ROW, ROW_TYPE, ChangeTarget, row_ids
 from tablespec.write.fit import fitted
-from tablespec.write.merge_match import Matching, insert_rows, key_column, merge_batch, with_keys
+from tablespec.write.merge_keys import key_column, with_keys
+from tablespec.write.merge_match import Matching, insert_rows, merge_batch
 from tablespec.write.merge_plan import SOURCE, TARGET, KeyValues, MergePlan, needed_columns
 from tablespec.write.merge_sink import Fragment, MergeSink, discard_fragments, with_columns
 from tablespec.write.newest import Newest

@@ -24,7 +24,7 @@ from tablespec.write.append import writable
 from tablespec.write.execution import Execution
 from tablespec.write.fit import check_names, column_of_data
 from tablespec.write.merge import MergeTask, held, merge_slices, merge_tasks
-from tablespec.write.merge_match import with_keys
+from tablespec.write.merge_keys import key_column, with_keys
 from tablespec.write.merge_plan import LISTED_KEYS, SOURCE, TARGET, Clause, KeyValues, Kind, plan, pruning
 from tablespec.write.merge_sink import Fragment
 from tablespec.write.replace_where import ReplaceOptions, replace_where, written
@@ -95,9 +95,10 @@ def replace_looked_up(
     state = writable(format_, "WRITE").latest()
     equal = tuple(Compare(Op.EQ, Column((TARGET, name)), Column((SOURCE, name))) for name in keys.column_names)
     matched = plan(all_of(equal), [Clause(Kind.MATCHED_DELETE)], state.schema, schema_of(keys.schema))
-    known = [KeyValues.of(keys.column(name)) for _, name in matched.keys]
+    source = with_keys(keys, matched, state.schema)
+    known = [KeyValues.of(source.column(key_column(index))) for index in range(len(matched.keys))]
     handle = begin(format_, state, "WRITE", pruning(matched, known, state.schema), strategy=execution.strategy)
-    tasks = merge_tasks(handle, matched, with_keys(keys, matched, state.schema))
+    tasks = merge_tasks(handle, matched, source)
     fragments = run_all(handle, delete_partners, tasks, execution.runner)
     # That new rows have one of the keys needs no test: the keys are theirs.
     added = written(handle, TRUE, data)
