@@ -15,11 +15,12 @@ from tablespec.errors import (
     InvalidSchemaError,
     NonPartitionedTableError,
     ReplaceWhereMismatchError,
+    TypeMismatchError,
     UnsupportedTypeError,
 )
 from tablespec.expr.nodes import TRUE, Column, Compare, In, Literal, Op, Or, Scalar, all_of
 from tablespec.formats.base import TableFormat
-from tablespec.model.schema import DecimalType, Primitive, Schema
+from tablespec.model.schema import BINARY, STRING, DecimalType, Primitive, Schema
 from tablespec.write.append import writable
 from tablespec.write.execution import Execution
 from tablespec.write.fit import check_names, column_of_data
@@ -44,10 +45,7 @@ def replace_using(
     keys = _distinct(given, state.schema, columns, format_.storage.url)
     if not keys.num_rows:
         return ChangeResult(instant=None)
-    lacking = next((keys.filter(pc.is_null(column)) for column in keys.columns if column.null_count), None)
-    if lacking is not None:
-        wanted = ", ".join(keys.column_names)
-        raise ReplaceWhereMismatchError(format_.storage.url, f"equality of {wanted}", str(lacking.to_pylist()[0]))
+    _check_keys(keys, state.partition_columns, format_.storage.url)
     if keys.num_rows <= LISTED_KEYS or {*keys.column_names} <= {*state.partition_columns}:
         return replace_listed(format_, keys.to_pylist(), given, Op.EQ, execution)
     return replace_looked_up(format_, keys, given, execution)
@@ -121,6 +119,18 @@ def _details(keys: pa.Table) -> str:
     return msgspec.json.encode(told).decode()
 
 
+def _check_keys(keys: pa.Table, partition_columns: tuple[str, ...], url: str) -> None:
+    """Refuse a row with a key that is null once it is stored, as a partition value without characters is."""
+    for name, column in zip(keys.column_names, keys.columns):
+        lacking = pc.is_null(column)
+        if name in partition_columns and schema_of(keys.schema).field(name).type in (STRING, BINARY):
+            lacking = pc.or_kleene(lacking, pc.equal(pc.binary_length(column), 0))
+        refused = keys.filter(lacking)
+        if refused.num_rows:
+            wanted = f"equality of {', '.join(keys.column_names)}"
+            raise ReplaceWhereMismatchError(url, wanted, str(refused.slice(0, 1).to_pylist()[0]))
+
+
 def _distinct(data: pa.Table | KeyedRows, schema: Schema, columns: Sequence[str], url: str) -> pa.Table:
     """The values that columns of the table, which the data may spell otherwise, have together in the data."""
     fields = [schema.field(name) for name in columns]
@@ -132,6 +142,10 @@ def _distinct(data: pa.Table | KeyedRows, schema: Schema, columns: Sequence[str]
             raise UnsupportedTypeError(field.name, str(field.type), "rows cannot be replaced by its values")
     given = schema_of(data.schema if isinstance(data, pa.Table) else data.arrow_schema)
     check_names(given, url)
-    names = [column_of_data(given, name).name for name in columns]
-    found = data.select(names) if isinstance(data, pa.Table) else data.distinct(names)
-    return found.rename_columns(spelled).group_by(spelled).aggregate([])
+    found = [column_of_data(given, name) for name in columns]
+    for field, told in zip(fields, found):
+        if not isinstance(told.type, Primitive | DecimalType):
+            raise TypeMismatchError(field.name, str(field.type), f"values of type {told.type}")
+    names = [one.name for one in found]
+    values = data.select(names) if isinstance(data, pa.Table) else data.distinct(names)
+    return values.rename_columns(spelled).group_by(spelled).aggregate([])

@@ -154,6 +154,30 @@ def test_many_keys_of_another_type_are_refused_and_nothing_changes(table, tmp_pa
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("count", [3, MANY], ids=["few", "many"])
+def test_keys_are_refused_that_are_null_once_they_are_stored_as_partition_values(table, tmp_path, count):
+    before = contents(tmp_path)
+    data = pa.table({"id": pa.arange(0, count), "p": pa.repeat("", count)})
+
+    with pytest.raises(ReplaceWhereMismatchError, match="equality of p, id"):
+        table.replace_using(["p", "id"], data)
+
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("values", [[["a"]], [{"a": 1}]], ids=["list", "struct"])
+def test_nested_values_are_no_keys_and_no_partitions(table, tmp_path, values):
+    before = contents(tmp_path)
+    data = pa.table({"id": [1], "p": values})
+
+    with pytest.raises(TypeMismatchError, match="column p is of type string"):
+        table.replace_using(["p"], data)
+    with pytest.raises(TypeMismatchError, match="column p is of type string"):
+        table.overwrite_partitions(data)
+
+    assert contents(tmp_path) == before
+
+
 VALUES = {
     pa.float64(): st.sampled_from([0.0, -0.0, 1.5, math.nan, math.inf]),
     pa.int32(): st.integers(-2, 2),
