@@ -58,7 +58,9 @@ def replace_where(
     where: Condition,
     data: Annotated[str, typer.Option(metavar="FILE", help="The new rows: a .parquet, .csv or .json file.")],
     data_columns: DataColumns = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be deleted, or which new row refused.")
+    ] = False,
     as_json: AsJson = False,
     storage_option: StorageOption = None,
 ) -> None:
@@ -69,7 +71,9 @@ def replace_where(
     target = table_at(table, storage_option)
     rows = read_data(data, target.schema)
     with progress("replacing rows"):
-        result = target.replace_where(where, rows, data_columns=data_columns, dry_run=dry_run)
+        # A dry run looks at rows that can be had again, and leaves those of a reader alone.
+        new = rows.read_all() if dry_run else rows
+        result = target.replace_where(where, new, data_columns=data_columns, dry_run=dry_run)
     _write(target.url, result, as_json=as_json, dry_run=dry_run)
 
 

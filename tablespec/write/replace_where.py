@@ -9,6 +9,7 @@ import attrs
 import msgspec
 import pyarrow as pa
 
+from tablespec.arrow.schema import arrow_schema
 from tablespec.errors import (
     FullTableChangeError,
     InvalidPredicateError,
@@ -27,7 +28,7 @@ from tablespec.write.execution import Execution, Strategy
 from tablespec.write.fit import fit
 from tablespec.write.merge_sink import joined
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, dropped_rows, finish, run_all
-from tablespec.write.rows import NewRows, RowWriter, WrittenRows, new_rows
+from tablespec.write.rows import NewRows, RowWriter, SpreadRows, WrittenRows, new_rows
 
 Replacement = tuple[Predicate | str | None, NewRows]
 
@@ -51,7 +52,8 @@ def replace_where(
     """Delete the rows under each predicate and insert the rows given for it, all in one commit.
 
     A new row for which its predicate is false or null is refused. Data without rows only deletes. With `dry_run` nothing is written and
-    the result says what would go. A transaction that the table has recorded before is not done again.
+    the result says what would go; new rows are refused as they would be, but those of a RecordBatchReader, which come only once, are
+    left there. A transaction that the table has recorded before is not done again.
     """
     if is_recorded(writable(format_, "WRITE"), options.transaction):
         return ChangeResult(instant=None)
@@ -61,6 +63,8 @@ def replace_where(
     handle = begin(format_, state, "WRITE", simplify(any_of), strategy=execution.strategy)
     fragments = run_all(handle, find_deleted, delete_tasks(handle), execution.runner)
     if options.dry_run:
+        for predicate, (_, data) in zip(predicates, replacements):
+            _look_through(handle, predicate, data)
         return _dry(handle, sum(fragment.deleted_rows for fragment in fragments), len(joined(fragments)))
     added: list[NewFile] = []
     try:
@@ -147,13 +151,28 @@ def _checked(
 
 def written(handle: ChangeHandle, predicate: Predicate, data: NewRows) -> tuple[NewFile, ...]:
     """The files of new rows, for each of which the predicate must be true."""
+    return _fitted(handle, data).write(_writer(handle, predicate))
+
+
+def _look_through(handle: ChangeHandle, predicate: Predicate, data: NewRows) -> None:
+    """Refuse the new rows that the replacement would refuse."""
+    rows = _fitted(handle, data)
+    # The rows of a reader come only once: the replacement that follows would find none, and only delete.
+    if not isinstance(data, pa.RecordBatchReader):
+        rows.write(attrs.evolve(_writer(handle, predicate), dry=True))
+
+
+def _fitted(handle: ChangeHandle, data: NewRows) -> SpreadRows:
     incoming, target = new_rows(data), handle.target
     if not len(incoming.arrow_schema):
-        return ()
+        return new_rows(arrow_schema(target.schema).empty_table())
     fit(incoming.arrow_schema, target.schema, target.storage.url, handle.state.partition_columns, merge_schema=False)
-    return incoming.write(
-        RowWriter(storage=target.storage, layout=target.write, rules=target.rules, predicate=predicate)
-    )
+    return incoming
+
+
+def _writer(handle: ChangeHandle, predicate: Predicate) -> RowWriter:
+    target = handle.target
+    return RowWriter(storage=target.storage, layout=target.write, rules=target.rules, predicate=predicate)
 
 
 def _dry(handle: ChangeHandle, rows: int, partly: int) -> ChangeResult:

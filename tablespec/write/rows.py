@@ -27,7 +27,7 @@ from tablespec.write.fit import as_stored, fitted
 class RowWriter:
     """Writes rows into new files that nobody can see yet; plain data that travels to workers.
 
-    Every row must satisfy the constraints, and the predicate must be true for it.
+    Every row must satisfy the constraints, and the predicate must be true for it. With `dry` rows are only held against these.
     """
 
     storage: Storage
@@ -35,11 +35,17 @@ class RowWriter:
     rules: Constraints
     predicate: Predicate = TRUE
     buffers: Buffers = Buffers()
+    dry: bool = False
 
     def write(self, batches: pa.RecordBatchReader) -> tuple[NewFile, ...]:
         """The files that hold the rows now; when anything fails, no file is left behind."""
         rows = (as_stored(batch, self.layout.partition_columns) for batch in fitted(batches, self.layout.schema))
-        return write_files(self.storage, self.layout, verified(self._satisfying(rows), self.rules), self.buffers)
+        checked = verified(self._satisfying(rows), self.rules)
+        if self.dry:
+            for _ in checked:
+                pass
+            return ()
+        return write_files(self.storage, self.layout, checked, self.buffers)
 
     def _satisfying(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -100,7 +106,7 @@ class WrittenRows:
 
     def write(self, writer: RowWriter) -> tuple[NewFile, ...]:
         """The files, unless rows would have to be written in another way by now."""
-        if writer != self.writer:
+        if attrs.evolve(writer, dry=False) != self.writer:
             why = "since rows were written for it, the schema, the properties or the constraints of the table changed"
             raise CommitConflictError(writer.storage.url, "WRITE", self.newest, why)
         return self.files

@@ -211,6 +211,23 @@ def test_a_dry_run_tells_what_would_go_and_writes_nothing(command, table, file):
     assert_same_rows(table.scan(), ROWS)
 
 
+def test_a_dry_run_refuses_the_row_that_the_replacement_would(command, table, file):
+    arguments = [
+        "replace-where",
+        table.url,
+        "--where",
+        "city = 'sf'",
+        "--data",
+        file("n.csv", "id,city,fare\n7,la,1\n"),
+    ]
+
+    told, done = command(*arguments, "--dry-run"), command(*arguments)
+
+    assert (told.code, told.out, told.err) == (done.code, done.out, done.err)
+    assert "does not satisfy the predicate" in told.err
+    assert_same_rows(table.scan(), ROWS)
+
+
 def test_replace_where_looks_at_other_columns_only_when_asked_to(command, table, file):
     arguments = [
         "replace-where",

@@ -9,11 +9,13 @@ import pytest
 import tablespec
 from tablespec import Strategy
 from tablespec.errors import (
+    ConstraintViolatedError,
     FullTableChangeError,
     InvalidPredicateError,
     NonPartitionedTableError,
     PartitionColumnNotFoundError,
     ReplaceWhereMismatchError,
+    SchemaMismatchError,
     TypeMismatchError,
     UnsupportedOperatorError,
 )
@@ -148,6 +150,39 @@ def test_a_new_row_for_which_the_predicate_is_not_true_is_named_and_nothing_chan
         table.replace_where("p = 'a'", rows((5, "a", 1), row))
 
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (rows((7, "b", 1)), ReplaceWhereMismatchError),
+        (rows((None, "a", 1)), ConstraintViolatedError),
+        (pa.table({"id": [7], "p": ["a"], "other": [1]}), SchemaMismatchError),
+    ],
+    ids=["predicate", "constraint", "columns"],
+)
+def test_a_dry_run_refuses_the_rows_that_the_replacement_would(table, tmp_path, data, error):
+    table.add_constraint("named", "id is not null")
+    before = contents(tmp_path)
+
+    for dry_run in (True, False):
+        with pytest.raises(error):
+            table.replace_where("p = 'a'", data, dry_run=dry_run)
+        with pytest.raises(error):
+            table.replace_where([("p = 'd/e%'", rows()), ("p = 'a'", data)], dry_run=dry_run)
+
+    assert contents(tmp_path) == before
+
+
+def test_a_dry_run_leaves_the_rows_of_a_reader_to_the_replacement(table):
+    new = rows((7, "a", 7))
+    reader = pa.RecordBatchReader.from_batches(new.schema, new.to_batches())
+
+    told = table.replace_where("p = 'a'", reader, dry_run=True)
+    done = table.replace_where("p = 'a'", reader)
+
+    assert (told.rows_deleted, done.rows_deleted, done.rows_inserted) == (2, 2, 1)
+    assert_same_rows(table.scan("p = 'a'"), [(7, "a", 7)])
 
 
 def test_a_replacement_that_is_refused_leaves_no_folders_of_new_partitions(table, tmp_path):
