@@ -1,10 +1,12 @@
-"""NOT NULL and CHECK constraints, held against rows before they are written."""
+"""NOT NULL and CHECK constraints and lengths of texts, held against rows before they are written."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import attrs
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,16 +14,24 @@ from tablespec.arrow.evaluate import matching
 from tablespec.errors import ConstraintViolatedError, TableSpecError, UnsupportedConstraintError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import Predicate
-from tablespec.model.schema import ArrayType, DataType, Field, MapType, Schema, StructType
+from tablespec.model.schema import STRING, ArrayType, DataType, Field, MapType, Schema, StructType
+
+# Spark keeps the types char(n) and varchar(n) of columns here, whose type in the schema is string.
+DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+_SHORT_TEXT = re.compile(r"(?:var)?char\(([0-9]+)\)")
 
 
 @attrs.frozen
 class Constraints:
-    """What every row of a table must satisfy."""
+    """What every row of a table must satisfy.
+
+    `lengths` are the columns of text with the type that says how long they may be, and how many characters that are.
+    """
 
     table: str
     required: tuple[Field, ...]
     checks: tuple[tuple[str, Predicate], ...]
+    lengths: tuple[tuple[str, str, int], ...] = ()
 
 
 def constraints(table: str, schema: Schema, checks: tuple[tuple[str, str], ...]) -> Constraints:
@@ -32,7 +42,8 @@ def constraints(table: str, schema: Schema, checks: tuple[tuple[str, str], ...])
             bound.append((f"{name} ({text})", bind(text, schema)))
         except TableSpecError as error:
             raise UnsupportedConstraintError(table, f"{name} ({text})", str(error)) from error
-    return Constraints(table, tuple(field for field in schema if _demanding(field)), tuple(bound))
+    required = tuple(field for field in schema if _demanding(field))
+    return Constraints(table, required, tuple(bound), tuple(_lengths(table, schema)))
 
 
 def verified(batches: Iterator[pa.RecordBatch], rules: Constraints) -> Iterator[pa.RecordBatch]:
@@ -46,7 +57,22 @@ def verified(batches: Iterator[pa.RecordBatch], rules: Constraints) -> Iterator[
             held = matching(check, batch)
             if not pc.all(held).as_py():
                 _refuse(batch, pc.index(held, False).as_py(), name, rules.table)
+        for column, declared, most in rules.lengths:
+            longer = pc.fill_null(pc.greater(pc.utf8_length(batch.column(column)), most), False)
+            if pc.any(longer).as_py():
+                _refuse(batch, pc.index(longer, True).as_py(), f"{column} {declared}", rules.table)
         yield batch
+
+
+def _lengths(table: str, schema: Schema) -> Iterator[tuple[str, str, int]]:
+    for field in schema:
+        declared = str(msgspec.json.decode(dict(field.metadata).get(DECLARED_TYPE, '""')))
+        found = _SHORT_TEXT.fullmatch(declared)
+        if found and field.type == STRING:
+            yield field.name, declared, int(found[1])
+        elif "char(" in declared:
+            why = "the length of texts is only checked where they are whole columns"
+            raise UnsupportedConstraintError(table, f"{field.name} {declared}", why)
 
 
 def _refuse(batch: pa.RecordBatch, row: int, name: str, table: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 import attrs
@@ -171,7 +171,7 @@ def needed_features(properties: Mapping[str, str], schema: Schema) -> frozenset[
     needed = {
         feature for name, value, features in PROPERTY_FEATURES for feature in features if properties.get(name) == value
     }
-    if any(name.startswith(CONSTRAINT) for name in properties):
+    if any(map(_is_constraint, properties)):
         needed.add("checkConstraints")
     for field in _all_fields(schema.fields):
         needed |= _features_of_field(field)
@@ -190,15 +190,24 @@ def used_by_schema(schema: Schema) -> frozenset[str]:
 
 
 def constraints_of(properties: Mapping[str, str], schema: Schema) -> tuple[tuple[str, str], ...]:
-    """The (name, expression) pairs of CHECK constraints and column invariants."""
-    checks = [
-        (name.removeprefix(CONSTRAINT), value) for name, value in properties.items() if name.startswith(CONSTRAINT)
-    ]
-    for field in schema:
+    """The (name, expression) pairs of CHECK constraints and of invariants of columns and members of structs."""
+    checks = [(name[len(CONSTRAINT) :], value) for name, value in properties.items() if _is_constraint(name)]
+    return (*checks, *_invariants(schema.fields, ""))
+
+
+def _is_constraint(name: str) -> bool:
+    # Delta on Spark finds them whatever their case.
+    return name.lower().startswith(CONSTRAINT)
+
+
+def _invariants(fields: tuple[Field, ...], prefix: str) -> Iterator[tuple[str, str]]:
+    for field in fields:
+        path = f"{prefix}{field.name}"
         invariant = metadata_of(field, INVARIANT)
-        if isinstance(invariant, str):
-            checks.append((f"of column {field.name}", _invariant_text(invariant)))
-    return tuple(checks)
+        if invariant is not None:
+            yield f"of column {path}", _invariant_text(invariant)
+        if isinstance(field.type, StructType):
+            yield from _invariants(field.type.fields, f"{path}.")
 
 
 def _check_texts(properties: Mapping[str, str]) -> None:
@@ -236,10 +245,13 @@ def _interval(name: str, text: str) -> timedelta:
         return timedelta.max
 
 
-def _invariant_text(text: str) -> str:
-    # {"expression": {"expression": "x > 3"}}, itself kept as text.
-    document = msgspec.json.decode(text)
-    return str(document["expression"]["expression"])
+def _invariant_text(kept: object) -> str:
+    # {"expression": {"expression": "x > 3"}}, itself kept as text. Anything else is told as it is: nobody can check it.
+    try:
+        document = msgspec.json.decode(str(kept))
+        return str(document["expression"]["expression"])
+    except (msgspec.DecodeError, LookupError, TypeError):
+        return f"? {kept}"
 
 
 def _features_of_field(field: Field) -> set[str]:

@@ -400,6 +400,70 @@ def test_a_row_that_breaks_a_check_is_refused(table, tmp_path, bad):
     )
 
 
+def test_an_invariant_of_a_member_of_a_struct_is_a_check(tmp_path):
+    invariant = json.dumps({"expression": {"expression": "s.a > 3"}})
+    struct = {"type": "struct", "fields": [field("a", "long", delta__invariants=invariant)]}
+    commit(tmp_path, 0, LEGACY, metadata([field("s", struct)]))
+    table = tablespec.open_table(str(tmp_path))
+
+    text = broken_by(table, tmp_path, pa.table({"s": [{"a": 4}, {"a": 3}]}), ConstraintViolatedError)
+
+    assert "of column s.a (s.a > 3)" in text
+
+
+@pytest.mark.parametrize("invariant", ["{oops", "{}", "[1]", "true", {"expression": 1}, 7], ids=str)
+def test_an_invariant_that_cannot_be_read_stops_writes_by_name(tmp_path, invariant):
+    commit(tmp_path, 0, LEGACY, metadata([field("id", "long", delta__invariants=invariant)]))
+    table = tablespec.open_table(str(tmp_path))
+
+    text = broken_by(table, tmp_path, pa.table({"id": [1]}), UnsupportedConstraintError)
+
+    assert "of column id" in text
+    assert_same_rows(table.scan(), [])
+
+
+def test_a_check_counts_whatever_the_case_of_its_property(tmp_path):
+    commit(tmp_path, 0, LEGACY, metadata(properties={"Delta.Constraints.Small": "id < 9"}))
+
+    text = broken_by(tablespec.open_table(str(tmp_path)), tmp_path, pa.table({"id": [9]}), ConstraintViolatedError)
+
+    assert "Small (id < 9)" in text
+
+
+def of_spark(name, declared, kind="string"):
+    return {**field(name, kind), "metadata": {"__CHAR_VARCHAR_TYPE_STRING": declared}}
+
+
+@pytest.mark.parametrize("declared", ["varchar(3)", "char(3)"])
+def test_a_text_that_is_longer_than_spark_declared_is_refused(tmp_path, declared):
+    commit(tmp_path, 0, LEGACY, metadata([field("id", "long"), of_spark("name", declared)]))
+    table = tablespec.open_table(str(tmp_path))
+    rows = {"id": [1, 2, 3, 4], "name": ["", None, "äö😀", "four"]}
+
+    text = broken_by(table, tmp_path, pa.table(rows), ConstraintViolatedError)
+    table.append(pa.table(rows).slice(0, 3))
+    for change in (
+        lambda: table.update({"name": "'four'"}, "id = 1"),
+        lambda: table.replace_where("id = 4", pa.table(rows).slice(3), data_columns=True),
+    ):
+        with pytest.raises(ConstraintViolatedError, match="breaks the constraint name"):
+            change()
+
+    assert f"the constraint name {declared} of {table.url}: {{'id': 4, 'name': 'four'}}" in text
+    assert_same_rows(table.scan(), [(1, ""), (2, None), (3, "äö😀")])
+
+
+def test_lengths_of_texts_inside_of_others_stop_writes_by_name(tmp_path):
+    array = {"type": "array", "elementType": "string", "containsNull": True}
+    commit(tmp_path, 0, LEGACY, metadata([of_spark("names", "array<varchar(3)>", array)]))
+
+    text = broken_by(
+        tablespec.open_table(str(tmp_path)), tmp_path, pa.table({"names": [["a"]]}), UnsupportedConstraintError
+    )
+
+    assert "names array<varchar(3)>" in text
+
+
 def test_an_invariant_of_a_column_is_a_check(tmp_path):
     invariant = json.dumps({"expression": {"expression": "id > 3"}})
     commit(tmp_path, 0, LEGACY, metadata([field("id", "long", delta__invariants=invariant)]))
