@@ -12,10 +12,9 @@ from tablespec.arrow.evaluate import aligned, equal, one_zero
 from tablespec.arrow.schema import arrow_type
 from tablespec.errors import TypeMismatchError
 from tablespec.model.schema import FLOAT, DataType, DecimalType, Field, Schema
-from tablespec.write.merge_plan import MergePlan
+from tablespec.write.merge_plan import OURS, MergePlan
 
-# Columns of a source may have any name that does not begin like ours.
-NUMBER = "__tablespec_number"
+NUMBER = f"{OURS}number"
 # Beyond these, several values of a column are equal to the same double.
 _WHOLE_NUMBERS = 2**53
 _DIGITS = 15
@@ -33,7 +32,7 @@ def with_keys(source: pa.Table, merge_plan: MergePlan, table: Schema) -> pa.Tabl
 
 def key_column(index: int) -> str:
     """The column of a source that holds its keys in the type of the table's."""
-    return f"__tablespec_key{index}"
+    return f"{OURS}key{index}"
 
 
 def as_keys(values: pa.Array, field: Field) -> pa.Array:

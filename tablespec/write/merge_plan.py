@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablespec.errors import InvalidPredicateError
+from tablespec.errors import InvalidPredicateError, InvalidSchemaError
 from tablespec.expr.bind import bind
 from tablespec.expr.bind_value import bind_qualified, bind_value
 from tablespec.expr.nodes import (
@@ -40,6 +40,8 @@ from tablespec.model.schema import DOUBLE, FLOAT, Field, Schema, StructType
 
 TARGET = "t"
 SOURCE = "s"
+# Keys and numbers of rows go beside the columns of both sides under names that begin so.
+OURS = "__tablespec_"
 # Up to this many keys a filter names each of them; beyond, their range.
 LISTED_KEYS = 1000
 
@@ -110,6 +112,11 @@ class MergePlan:
 
 def plan(on: Predicate | str, clauses: Sequence[Clause], table: Schema, source: Schema) -> MergePlan:
     """Take a merge apart; names may be qualified by `t` and `s`, and must be where both sides have them."""
+    for side, schema in (("table", table), ("source", source)):
+        taken = [name for name in schema.names if name.startswith(OURS)]
+        if taken:
+            why = f"the {side} has a column {taken[0]}, and names that begin with {OURS} are those of the merge itself; rename it"
+            raise InvalidSchemaError(why)
     both = combined(table, source)
     condition = bind_qualified(on, both, (TARGET, SOURCE))
     keys, target, of_source, residual = [], [], [], []

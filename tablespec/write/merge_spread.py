@@ -26,14 +26,14 @@ from tablespec.write.change_target import ROW, ROW_TYPE, ChangeTarget, row_ids
 from tablespec.write.fit import fitted
 from tablespec.write.merge_keys import key_column, with_keys
 from tablespec.write.merge_match import Matching, insert_rows, merge_batch
-from tablespec.write.merge_plan import SOURCE, TARGET, KeyValues, MergePlan, needed_columns
+from tablespec.write.merge_plan import OURS, SOURCE, TARGET, KeyValues, MergePlan, needed_columns
 from tablespec.write.merge_sink import Fragment, MergeSink, discard_fragments, with_columns
 from tablespec.write.newest import Newest
 
 # The columns of exchanged rows, beside those of both sides and the keys: which side a row is from, and its number in the source.
 SIDE, ORDER = "_side", "_order"
 _OF_SOURCE, _OF_TABLE = 0, 1
-_OLD = "__tablespec_old"
+_OLD = f"{OURS}old"
 
 
 @runtime_checkable

@@ -40,6 +40,7 @@ from tablespec.write.change_file import record as write_record
 from tablespec.write.change_target import ROW, ChangeTarget, RowOp
 from tablespec.write.check import constraints
 from tablespec.write.copy_on_write import RewriteTask, rewrite, with_returned
+from tablespec.write.data_file import GROUP
 from tablespec.write.execution import Execution, Running, Strategy
 from tablespec.write.merge_sink import CASE, OP, Fragment, MergeSink, RowChangeParadigm, discard_fragments, joined
 from tablespec.write.page_source import UpdatablePageSource
@@ -60,7 +61,7 @@ _OPS = {
 # These have the rows that change at hand, and record them as they go where the table keeps a change feed.
 _RECORDING = ("UPDATE", "MERGE")
 # The columns beside those of the table in what is read to find rows, and in pages of new values.
-_PLACE_NAMES = dict.fromkeys((FILE, POSITION), "where a row lies")
+_PLACE_NAMES = {**dict.fromkeys((FILE, POSITION), "where a row lies"), GROUP: "the file group of a row"}
 _PAGE_NAMES = {OP: "what to do with a row", CASE: "the clause of a merge", ROW: "the row id", ROW_ID: "the id of a row"}
 
 

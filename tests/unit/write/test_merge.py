@@ -12,6 +12,7 @@ from tablespec.errors import (
     ColumnNotFoundError,
     ConstraintViolatedError,
     InvalidPredicateError,
+    InvalidSchemaError,
     MultipleMatchesError,
     NoRecordKeyError,
     SchemaMismatchError,
@@ -326,6 +327,34 @@ def test_columns_named_like_those_of_a_page_are_refused_by_name(tmp_path, name):
     ):
         with pytest.raises(UnsupportedTableError, match=rf"named {name}, .* rename it"):
             change()
+
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["__tablespec_number", "__tablespec_key0", "__tablespec_old"])
+@pytest.mark.parametrize("side", ["table", "source"])
+def test_columns_named_like_those_of_a_merge_are_refused_by_name(tmp_path, name, side):
+    columns = {"id": pa.int64()} | ({name: pa.int64()} if side == "table" else {})
+    table = tablespec.create_table(str(tmp_path), pa.schema(columns), key=["id"])
+    table.append(pa.table({column: [1] for column in columns}))
+    before = contents(tmp_path)
+
+    with pytest.raises(InvalidSchemaError, match=f"the {side} has a column {name}, .* rename it"):
+        table.upsert(pa.table({"id": [1], name if side == "source" else "x": [1]}))
+
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_a_column_named_like_the_group_of_a_row_is_refused_by_name(tmp_path, strategy):
+    schema = pa.schema({"id": pa.int64(), "__tablespec_group": pa.int64()})
+    table = tablespec.create_table(str(tmp_path), schema)
+    table.append(pa.table([[1, 2], [10, 20]], schema=schema))
+    before = contents(tmp_path)
+
+    for change in (table.delete, lambda where, **how: table.update({"id": 3}, where, **how)):
+        with pytest.raises(UnsupportedTableError, match=r"named __tablespec_group, .* rename it"):
+            change("id = 1", strategy=strategy)
 
     assert contents(tmp_path) == before
 
