@@ -109,12 +109,18 @@ def _values(
                     why = "UPDATE SET * takes its values from a row of the source, and here there is none"
                     raise InvalidStatementError(source.text, position, why)
                 return None, None
+            if not isinstance(assigned, list) or not assigned:
+                why = "UPDATE sets nothing; write UPDATE SET * or UPDATE SET a = b"
+                raise InvalidStatementError(source.text, position, why)
             pairs = scopes.table.assignments(assigned, scopes.both)
             return tuple(name for name, _ in pairs), tuple(value for _, value in pairs)
         case exp.Insert():
             source.only(then, "this", "expression")
             if _is_star(then.this):
                 return None, None
+            if not isinstance(then.expression, exp.Tuple):
+                why = "INSERT has no values; write INSERT * or (a, b) VALUES (c, d)"
+                raise InvalidStatementError(source.text, position, why)
             columns = None if then.this is None else scopes.table.columns(then.this.expressions)
             return columns, tuple(map(scopes.both.value, then.expression.expressions))
         case _:

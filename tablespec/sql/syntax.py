@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -14,6 +16,7 @@ from tablespec.sql.statement import Name
 ENGINES = "run the query with an engine, and hand its result to append, replace_where or merge"
 STATEMENTS = "DELETE FROM, UPDATE, INSERT INTO and MERGE INTO"
 
+_VERBS = ("DELETE", "UPDATE", "INSERT", "MERGE")
 # What a person calls a part of a statement that sqlglot names otherwise.
 _KEYWORDS = {
     "tables": "DELETE without FROM",
@@ -53,13 +56,8 @@ class Source:
         """
         tokens = statement_tokens(text)
         first = tokens[0].text.upper() if tokens else ""
-        if first in ("SELECT", "WITH", "FROM", "("):
-            raise InvalidStatementError(
-                text, tokens[0].start, f"{first} begins a query; queries are the engines' matter"
-            )
-        if first not in ("DELETE", "UPDATE", "INSERT", "MERGE"):
-            start = tokens[0].start if tokens else 0
-            raise InvalidStatementError(text, start, f"{first or 'nothing'} is not one of {STATEMENTS}")
+        if first not in _VERBS:
+            raise InvalidStatementError(text, tokens[0].start if tokens else 0, _why_none(tokens))
         _allow_table_as_a_name(tokens)
         cut = CutQuery.of(text, tokens) if cut_query else None
         if cut is not None and cut.first < cut.last:
@@ -116,6 +114,18 @@ class Source:
             token.start for token in self.tokens if token.text.upper().split()[:1] == [word] and token.start <= end
         ]
         return places[-1] if places else min(known, default=self.position(node))
+
+
+def _why_none(tokens: Sequence[Token]) -> str:
+    """Why text is no statement that changes rows, by how it begins."""
+    words = [token.text.upper() for token in tokens]
+    first = words[0] if words else "nothing"
+    changing = next((word for word in words if word in _VERBS), None)
+    if first == "WITH" and changing is not None:
+        return f"WITH begins a query, which is not supported before {changing}; {ENGINES}"
+    if first in ("SELECT", "WITH", "FROM", "("):
+        return f"{first} begins a query; queries are the engines' matter"
+    return f"{first} is not one of {STATEMENTS}"
 
 
 def _position(node: exp.Expr) -> int:
