@@ -113,9 +113,12 @@ def commit_append(
 ) -> Appended:
     """Commit files that the writer of a plan has written; when it is certain that this did not happen, they are removed.
 
-    Nothing is done when the transaction was recorded before. The files stay then: they may be the very ones that were recorded.
+    Nothing is done when the transaction was recorded before, or when the files were committed before: whoever does not know may try again.
+    The files stay then: they may be the very ones that were recorded.
     """
     target = writable(format_, "append")
+    if transaction is None and is_committed(target, plan.version, files):
+        return _nothing(target.latest())
     with discarding(target, files):
         if is_recorded(target, transaction):
             return _nothing(target.latest())
@@ -131,6 +134,19 @@ def is_recorded(format_: WritableFormat, transaction: tuple[str, int] | None) ->
     application, number = _checked(transaction)
     recorded = format_.transaction(format_.latest(), application)
     return recorded is not None and recorded >= number
+
+
+def is_committed(format_: WritableFormat, version: int, files: tuple[NewFile, ...]) -> bool:
+    """Whether a commit after that version brought one of these files, whose names are given once and never again."""
+    names = {_name(file.path) for file in files}
+    return bool(names) and any(
+        _name(path) in names for commit in format_.commits_after(version) for path in commit.added_paths
+    )
+
+
+def _name(path: str) -> str:
+    # Folders are spelled otherwise in the log.
+    return path.rpartition("/")[2]
 
 
 def _checked(transaction: tuple[str, int]) -> tuple[str, int]:

@@ -89,6 +89,8 @@ class MergeSink:
     _changes: FileWriter | None = attrs.field(default=None, init=False)
     _counts: dict[RowOp, int] = attrs.field(factory=lambda: dict.fromkeys(RowOp, 0), init=False)
 
+    _handed_over: bool = attrs.field(default=False, init=False)
+
     def store_merged_rows(self, page: pa.RecordBatch, old: pa.RecordBatch | None = None) -> None:
         """Take a page of row changes; rows to insert must satisfy the constraints of the table.
 
@@ -112,6 +114,7 @@ class MergeSink:
         """Write what is left and give the fragments of this worker."""
         added = () if self._rows is None else self._rows.finish()
         change_files = () if self._changes is None else self._changes.finish()
+        self._handed_over = True
         return (
             Fragment(
                 deleted=tuple((file, positions.serialize()) for file, positions in self._deleted.items()),
@@ -124,9 +127,9 @@ class MergeSink:
         )
 
     def abort(self) -> None:
-        """Remove all files that this worker has written."""
+        """Remove all files that this worker has written; once its fragments are given, that is up to the handle, which may commit them."""
         for writer in (self._rows, self._changes):
-            if writer is not None:
+            if writer is not None and not self._handed_over:
                 writer.abort()
 
     def _store(self, op: RowOp, case: int, rows: pa.RecordBatch, old: pa.RecordBatch | None) -> None:

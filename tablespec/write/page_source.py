@@ -60,7 +60,7 @@ class UpdatablePageSource:
         return self._sink.finish()
 
     def abort(self) -> None:
-        """Remove what was written."""
+        """Remove what was written; once the fragments are given, that is up to the handle."""
         self._sink.abort()
 
     def _of_last_page(self, rows: pa.Array) -> pa.RecordBatch | None:

@@ -21,7 +21,7 @@ from tablespec.expr.nodes import TRUE, Or, Predicate, columns_of
 from tablespec.expr.render import render
 from tablespec.expr.rewrite import simplify
 from tablespec.formats.base import NewFile, TableFormat, TableState
-from tablespec.write.append import discard, discarding, is_recorded, writable
+from tablespec.write.append import discard, discarding, is_committed, is_recorded, writable
 from tablespec.write.check import constraints
 from tablespec.write.delete import delete_tasks, find_deleted
 from tablespec.write.execution import Execution, Strategy
@@ -114,7 +114,9 @@ def plan_replace(
     fit(columns, state.schema, target.storage.url, state.partition_columns, merge_schema=False)
     rules = constraints(target.storage.url, state.schema, state.constraints)
     layout = target.write_layout(state, state.schema)
-    return RowWriter(storage=target.storage, layout=layout, rules=rules, predicate=bound)
+    return RowWriter(
+        storage=target.storage, layout=layout, rules=rules, predicate=bound, planned_on=state.instant.version
+    )
 
 
 def commit_replace(
@@ -122,10 +124,12 @@ def commit_replace(
 ) -> ChangeResult:
     """Replace the rows under the predicate of a planned writer by the files that it wrote.
 
-    Which rows go is found out now. When it is certain that this did not happen, the files are removed; they stay when the transaction was
-    recorded before, because they may be the very ones that were.
+    Which rows go is found out now. When it is certain that this did not happen, the files are removed. Nothing is done when the transaction
+    was recorded before, or when the files were committed before; they stay, because they may be the very ones that were.
     """
     target = writable(format_, "WRITE")
+    if options.transaction is None and writer.planned_on is not None and is_committed(target, writer.planned_on, files):
+        return ChangeResult(instant=None)
     with discarding(target, files):
         rows = WrittenRows(writer, files, target.latest().instant.version)
         return replace_where(format_, [(writer.predicate, rows)], options)

@@ -28,6 +28,7 @@ class RowWriter:
     """Writes rows into new files that nobody can see yet; plain data that travels to workers.
 
     Every row must satisfy the constraints, and the predicate must be true for it. With `dry` rows are only held against these.
+    `planned_on` is the version that the table had, where the files are committed in a step of its own.
     """
 
     storage: Storage
@@ -36,6 +37,7 @@ class RowWriter:
     predicate: Predicate = TRUE
     buffers: Buffers = Buffers()
     dry: bool = False
+    planned_on: int | None = attrs.field(default=None, eq=False)
 
     def write(self, batches: pa.RecordBatchReader) -> tuple[NewFile, ...]:
         """The files that hold the rows now; when anything fails, no file is left behind."""

@@ -171,6 +171,19 @@ def test_abort_never_removes_files_of_a_commit_that_became_durable(table, tmp_pa
     assert_same_rows(table.scan(columns=["id", "name"]), [(2, "B"), (3, "c"), (4, "d")])
 
 
+def test_a_sink_never_removes_files_whose_fragments_it_gave(table, tmp_path):
+    handle = table.begin_merge()
+    sink = handle.sink()
+    sink.store_merged_rows(page(batch(id=[5]), RowOp.INSERT, None))
+    handle.finish(sink.finish())
+    before = contents(tmp_path)
+
+    sink.abort()
+
+    assert contents(tmp_path) == before
+    assert_same_rows(table.scan("id = 5"), [(5, None, None)])
+
+
 def test_a_column_that_the_table_has_not_cannot_be_updated(table):
     handle = table.begin_update()
     source = handle.page_source(only_file(handle))

@@ -119,6 +119,30 @@ def test_a_planned_append_conflicts_with_a_new_constraint_and_its_files_go(table
     assert_same_rows(table.scan(), ROWS)
 
 
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        lambda table: None,
+        lambda table: table.append(ROWS.slice(0, 0), transaction=("other", 1)),
+        lambda table: table.compact(),
+        lambda table: table.add_constraint("few", "id < 9"),
+    ],
+    ids=["nothing", "another commit", "a compaction", "a conflict"],
+)
+def test_files_are_committed_once_however_often_that_is_tried(table, meanwhile):
+    append, replace = table.plan_append(NEW.schema), table.plan_replace("city = 'la'", NEW.schema)
+    added, replacing = written(append.writer), written(replace, pa.table({"id": [4], "city": ["la"]}))
+    table.commit_append(append, added)
+    table.commit_replace(replace, replacing)
+    meanwhile(table)
+    newest = table.instant()
+
+    again = table.commit_append(append, added), table.commit_replace(replace, replacing)
+
+    assert (again[0].rows, again[1].instant, table.instant()) == (0, None, newest)
+    assert_same_rows(table.scan(), [(1, "sf"), (3, "sf"), (4, "la")])
+
+
 def test_rows_of_a_transaction_are_added_once_whoever_adds_them(table):
     plan = table.plan_append(NEW.schema)
     files = written(plan.writer)
