@@ -60,7 +60,7 @@ def leaf_values(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
     """The values of a leaf column, null where a struct around it is."""
     values = rows.column(path[0])
     for name in path[1:]:
-        values = pc.struct_field(values, name)
+        values = pc.struct_field(values, [name])
     return values
 
 

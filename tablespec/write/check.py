@@ -89,7 +89,7 @@ def _missing(values: pa.Array, field: Field, path: str, rows: pa.Array | None) -
     elif isinstance(field.type, StructType):
         for member in filter(_demanding, field.type.fields):
             # A null struct breaks the NOT NULL of its members, as Delta on Spark has it.
-            yield from _missing(pc.struct_field(values, member.name), member, f"{path}.{member.name}", rows)
+            yield from _missing(pc.struct_field(values, [member.name]), member, f"{path}.{member.name}", rows)
         return
     parts = _parts(field.type)
     if any(map(_demanding, parts)):

@@ -77,11 +77,14 @@ def by_partition(
         if batch.num_rows:
             yield (), batch
         return
-    keys = pa.RecordBatch.from_arrays([_by_bits(batch.column(name)) for name in columns], names=list(columns))
+    # Under names of their own: Arrow takes one that begins with a point for a path.
+    keys = pa.RecordBatch.from_arrays(
+        [_by_bits(batch.column(name)) for name in columns], names=[str(number) for number in range(len(columns))]
+    )
     if len(_run_starts(keys)) == 1:
         yield _first(batch.select(list(columns))), batch
         return
-    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in columns])
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.schema.names])
     runs = _run_starts(keys.take(order))
     for start, end in zip(runs, [*runs[1:], batch.num_rows]):
         # Rows of their own: a slice would keep the whole batch in memory for as long as they wait.

@@ -148,4 +148,6 @@ def _distinct(data: pa.Table | KeyedRows, schema: Schema, columns: Sequence[str]
             raise TypeMismatchError(field.name, str(field.type), f"values of type {told.type}")
     names = [one.name for one in found]
     values = data.select(names) if isinstance(data, pa.Table) else data.distinct(names)
-    return values.rename_columns(spelled).group_by(spelled).aggregate([])
+    # Under names of their own: Arrow takes one that begins with a point for a path.
+    numbered = [str(number) for number in range(len(spelled))]
+    return values.rename_columns(numbered).group_by(numbered).aggregate([]).rename_columns(spelled)

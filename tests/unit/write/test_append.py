@@ -380,6 +380,21 @@ def test_a_partition_that_the_log_cannot_tell_is_refused(tmp_path, values):
     assert "in a partition column, which does not fit a value that the log has no text for" in text
 
 
+@pytest.mark.parametrize("name", [".a", ".[0]", "[0]", "a.b", ".."])
+def test_columns_and_members_may_be_named_like_paths(tmp_path, name):
+    member = pa.struct([pa.field(name, pa.float64(), False)])
+    schema = pa.schema([("id", pa.int64()), (name, pa.string()), ("s", member)])
+    table = tablespec.create_table(str(tmp_path), schema, partition_by=[name])
+
+    table.append(
+        pa.table([[1, 2, 3], ["x", "y", None], [{name: 1.0}, {name: float("nan")}, {name: 2.0}]], schema=schema)
+    )
+    table.overwrite_partitions(pa.table([[4], ["x"], [{name: 4.0}]], schema=schema))
+    table.replace_using([name], pa.table([[5], ["y"], [{name: 5.0}]], schema=schema))
+
+    assert_same_rows(table.scan(), [(4, "x", {name: 4.0}), (5, "y", {name: 5.0}), (3, None, {name: 2.0})])
+
+
 def test_a_partition_that_must_not_be_null_must_not_be_empty_either(tmp_path):
     schema = pa.schema([("id", pa.int64()), pa.field("p", pa.string(), False)])
     table = tablespec.create_table(str(tmp_path), schema, partition_by=["p"])
