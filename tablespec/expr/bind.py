@@ -56,9 +56,16 @@ def bind(predicate: Predicate | str, schema: Schema) -> Predicate:
 
     Raises ColumnNotFoundError, and TypeMismatchError for comparisons that make no sense.
     """
-    if not isinstance(predicate, str | Predicate):
+    return simplify(_bound(parsed(predicate), schema))
+
+
+def parsed(predicate: Predicate | str) -> Predicate:
+    """The predicate, read from SQL text if it is one; anything that is no predicate is refused."""
+    if isinstance(predicate, str):
+        return parse(predicate)
+    if not isinstance(predicate, Predicate):
         raise InvalidPredicateError(repr(predicate), 0, "a predicate is text, or made of And, Or, Compare and the like")
-    return simplify(_bound(parse(predicate) if isinstance(predicate, str) else predicate, schema))
+    return predicate
 
 
 def _bound(predicate: Predicate, schema: Schema) -> Predicate:

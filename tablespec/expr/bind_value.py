@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import assert_never
 
 from tablespec.errors import TypeMismatchError, UnsupportedOperatorError
-from tablespec.expr.bind import bind
+from tablespec.expr.bind import bind, parsed
 from tablespec.expr.literal import cast
 from tablespec.expr.nodes import Column, Literal, Predicate, Scalar
-from tablespec.expr.parse import parse
 from tablespec.expr.parse_value import SUPPORTED_VALUES, parse_value
 from tablespec.expr.qualify import qualified, resolved
 from tablespec.expr.render_value import render_value
@@ -75,8 +74,7 @@ def bind_qualified(predicate: Predicate | str, schema: Schema, qualifiers: tuple
     `qualifiers` are the top-level structs that stand for tables. Raises like `bind`, and AmbiguousColumnError for a
     column without a table that several tables have.
     """
-    unbound = parse(predicate) if isinstance(predicate, str) else predicate
-    return bind(qualified(unbound, schema, qualifiers), schema)
+    return bind(qualified(parsed(predicate), schema, qualifiers), schema)
 
 
 def _bound(value: Value, schema: Schema, qualifiers: tuple[str, ...]) -> Value:

@@ -95,9 +95,10 @@ def replacements(
 ) -> Sequence[Replacement]:
     """One predicate with its data, or a sequence of such pairs, as pairs; without data the rows only go."""
     if isinstance(predicate, Sequence) and not isinstance(predicate, str):
-        if data is not None or any(len(pair) != 2 for pair in predicate):
+        paired = all(isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2 for pair in predicate)
+        if data is not None or not paired:
             why = "several predicates are given as pairs, each with its own data"
-            raise InvalidPredicateError(str([pair[0] for pair in predicate]), 0, why)
+            raise InvalidPredicateError(str([pair[0] if paired else pair for pair in predicate]), 0, why)
         return predicate
     return [(predicate, pa.table({}) if data is None else data)]
 

@@ -191,6 +191,8 @@ def test_a_clause_that_sets_no_column_is_refused(table, clause):
         ("t.id = s.nothing", ColumnNotFoundError),
         ("id = s.id", AmbiguousColumnError),
         ("t.id =", InvalidPredicateError),
+        (None, InvalidPredicateError),
+        (True, InvalidPredicateError),
     ],
 )
 def test_a_condition_that_cannot_be_understood_is_refused(table, on, error):

@@ -100,6 +100,16 @@ def test_data_beside_several_predicates_is_refused_and_not_dropped(table, tmp_pa
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("pairs", [["p = 'a'"], [("p = 'a'",)], [1, 2], ["ab"]], ids=str)
+def test_several_predicates_that_are_no_pairs_are_refused(table, tmp_path, pairs):
+    before = contents(tmp_path)
+
+    with pytest.raises(InvalidPredicateError, match="given as pairs"):
+        table.replace_where(pairs)
+
+    assert contents(tmp_path) == before
+
+
 def test_the_commit_tells_the_predicate_and_the_metrics(table, tmp_path):
     result = table.replace_where("p = 'a'", rows((6, "a", 1)))
 
