@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablespec.arrow.evaluate import matching
+from tablespec.arrow.row_text import row_text
 from tablespec.errors import ConstraintViolatedError, TableSpecError, UnsupportedConstraintError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import Predicate
@@ -76,7 +77,7 @@ def _lengths(table: str, schema: Schema) -> Iterator[tuple[str, str, int]]:
 
 
 def _refuse(batch: pa.RecordBatch, row: int, name: str, table: str) -> None:
-    raise ConstraintViolatedError(table, name, str(batch.slice(row, 1).to_pylist()[0]))
+    raise ConstraintViolatedError(table, name, row_text(batch, row))
 
 
 def _missing(values: pa.Array, field: Field, path: str, rows: pa.Array | None) -> Iterator[tuple[str, int]]:

@@ -12,6 +12,7 @@ from pyroaring import BitMap
 
 from tablespec.arrow.evaluate import equal, matching, one_zero
 from tablespec.arrow.evaluate_value import evaluate_value
+from tablespec.arrow.row_text import row_text
 from tablespec.errors import MultipleMatchesError
 from tablespec.expr.nodes import TRUE, Literal, columns_of
 from tablespec.write.change_target import ChangeTarget, RowOp
@@ -220,8 +221,7 @@ def _refuse_multiple(task: Matching, batch: pa.RecordBatch, left: pa.Array) -> N
     counts = pc.value_counts(left)
     twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")[0].as_py()
     keys = [key for key, _ in task.merge.keys] or batch.schema.names
-    row = batch.select(keys).slice(twice, 1).to_pylist()[0]
-    raise MultipleMatchesError(task.target.storage.url, str(row))
+    raise MultipleMatchesError(task.target.storage.url, row_text(batch.select(keys), twice))
 
 
 def _is_unique(source: pa.Table, keys: list[str]) -> bool:

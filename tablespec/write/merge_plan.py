@@ -167,7 +167,7 @@ class KeyValues:
             return cls(distinct, complete=True)
         try:
             ends = pc.min_max(distinct).as_py()
-        except pa.ArrowNotImplementedError:
+        except (pa.ArrowNotImplementedError, OverflowError):
             return cls(None, complete=False)
         # The ends leave NaN out, which is above every number.
         has_nan = pa.types.is_floating(distinct.type) and pc.any(pc.is_nan(distinct)).as_py()
@@ -247,11 +247,16 @@ def _key_filter(field: Field, known: KeyValues) -> Predicate:
     # Columns are compared as floating point where one of them is, constants exactly.
     if values is None or pa.types.is_floating(values.type) != (field.type in (FLOAT, DOUBLE)):
         return TRUE
-    if not len(values):
+    try:
+        told = values.to_pylist()
+    except OverflowError:
+        # Predicates have no dates outside of the years 1 to 9999.
+        return TRUE
+    if not told:
         return Literal(False)
     if known.complete:
-        return In(named, tuple(Literal(value) for value in values.to_pylist()))
-    low, high = values.to_pylist()
+        return In(named, tuple(Literal(value) for value in told))
+    low, high = told
     least = Compare(Op.GE, named, Literal(low))
     return least if high != high else And((least, Compare(Op.LE, named, Literal(high))))
 

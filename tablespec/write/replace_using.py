@@ -47,7 +47,12 @@ def replace_using(
         return ChangeResult(instant=None)
     _check_keys(keys, state.partition_columns, format_.storage.url)
     if keys.num_rows <= LISTED_KEYS or {*keys.column_names} <= {*state.partition_columns}:
-        return replace_listed(format_, keys.to_pylist(), given, Op.EQ, execution)
+        try:
+            listed = keys.to_pylist()
+        except OverflowError:
+            # Predicates have no dates outside of the years 1 to 9999.
+            return replace_looked_up(format_, keys, given, execution)
+        return replace_listed(format_, listed, given, Op.EQ, execution)
     return replace_looked_up(format_, keys, given, execution)
 
 
@@ -60,10 +65,14 @@ def overwrite_partitions(
         raise NonPartitionedTableError(format_.storage.url)
     given = data if isinstance(data, KeyedRows) else held(data, format_.storage.url)
     # Values without characters are stored as null, and the new rows are looked at as they are stored.
-    keys = [
-        {name: None if value in ("", b"") else value for name, value in row.items()}
-        for row in _distinct(given, state.schema, state.partition_columns, format_.storage.url).to_pylist()
-    ]
+    found = _distinct(given, state.schema, state.partition_columns, format_.storage.url)
+    try:
+        keys = [
+            {name: None if value in ("", b"") else value for name, value in row.items()} for row in found.to_pylist()
+        ]
+    except OverflowError as error:
+        why = "partition values outside of the years 1 to 9999"
+        raise TypeMismatchError(", ".join(found.column_names), "date or timestamp", why) from error
     return replace_listed(format_, keys, given, Op.NULL_SAFE_EQ, execution) if keys else ChangeResult(instant=None)
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablespec.arrow.evaluate import matching
+from tablespec.arrow.row_text import row_text
 from tablespec.arrow.schema import arrow_schema
 from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import CommitConflictError, ReplaceWhereMismatchError
@@ -54,8 +55,8 @@ class RowWriter:
             if self.predicate != TRUE:
                 held = matching(self.predicate, batch)
                 if not pc.all(held).as_py():
-                    row = batch.slice(pc.index(held, False).as_py(), 1).to_pylist()[0]
-                    raise ReplaceWhereMismatchError(self.storage.url, render(self.predicate), str(row))
+                    row = row_text(batch, pc.index(held, False).as_py())
+                    raise ReplaceWhereMismatchError(self.storage.url, render(self.predicate), row)
             yield batch
 
 

@@ -9,6 +9,7 @@ import tablespec
 from tablespec.errors import (
     ConstraintViolatedError,
     InvalidOptionError,
+    ReplaceWhereMismatchError,
     SchemaMismatchError,
     StorageError,
     TypeMismatchError,
@@ -443,6 +444,27 @@ def test_a_check_counts_whatever_the_case_of_its_property(tmp_path):
     text = broken_by(tablespec.open_table(str(tmp_path)), tmp_path, pa.table({"id": [9]}), ConstraintViolatedError)
 
     assert "Small (id < 9)" in text
+
+
+@pytest.mark.parametrize(("kind", "value"), [(pa.date32(), 2**31 - 1), (pa.timestamp("us"), 2**62)], ids=str)
+def test_times_beyond_the_years_of_python_are_refused_as_partitions_alone(tmp_path, kind, value):
+    schema = pa.schema([("id", pa.int64()), ("at", kind)])
+    data = pa.table([pa.array([1, 2]), pa.array([value, None], kind)], schema=schema)
+    plain = tablespec.create_table(str(tmp_path / "plain"), schema, key=["at"])
+    parted = tablespec.create_table(str(tmp_path / "parted"), schema, partition_by=["at"])
+    before = contents(tmp_path / "parted")
+
+    plain.append(data)
+    plain.upsert(data.slice(0, 1))
+    plain.replace_using(["at"], data.slice(0, 1))
+    assert plain.scan().to_table().sort_by("id").equals(data)
+    with pytest.raises(ReplaceWhereMismatchError, match="`id` = 2"):
+        plain.replace_where("id = 2", data, data_columns=True)
+    for change in (parted.append, parted.overwrite_partitions, lambda rows: parted.replace_using(["at"], rows)):
+        with pytest.raises(TypeMismatchError, match="years 1 to 9999|no text for"):
+            change(data.slice(0, 1))
+
+    assert contents(tmp_path / "parted") == before
 
 
 def of_spark(name, declared, kind="string"):
