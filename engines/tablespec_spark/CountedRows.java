@@ -17,7 +17,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.Function1;
@@ -30,16 +29,6 @@ import scala.runtime.AbstractPartialFunction;
  * Only a count of all rows is changed: one over nothing but projections, unions and the filter of deleted rows right above its files.
  */
 public final class CountedRows extends Rule {
-    /** Let a session do this. */
-    public static void addTo(SparkSession session) {
-        List rules = new ArrayList(CollectionConverters.asJava(session.experimental().extraOptimizations()));
-        for (int i = 0; i < rules.size(); i++) {
-            if (rules.get(i) instanceof CountedRows) return;
-        }
-        rules.add(new CountedRows());
-        session.experimental().extraOptimizations_$eq(CollectionConverters.asScala(rules).toSeq());
-    }
-
     public TreeNode apply(TreeNode plan) {
         return ((LogicalPlan) plan).transformDown(new Counts());
     }
@@ -103,7 +92,8 @@ public final class CountedRows extends Rule {
         return plan;
     }
 
-    private static boolean isOurs(LogicalPlan files) {
+    /** Whether a plan is nothing but the files of a table. */
+    public static boolean isOurs(LogicalPlan files) {
         if (!(files instanceof LogicalRelation) || !(((LogicalRelation) files).relation() instanceof HadoopFsRelation)) return false;
         return ((HadoopFsRelation) ((LogicalRelation) files).relation()).location() instanceof TableFileIndex;
     }

@@ -1,7 +1,9 @@
 package io.tablespec.spark;
 
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 
@@ -18,6 +20,7 @@ import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** Makes frames of tables. Each way from Python to here takes its time, so that what belongs together comes in one piece of JSON. */
 public final class Frames {
@@ -25,6 +28,7 @@ public final class Frames {
 
     /** The rows of the files that a listing tells, read by Spark's own Parquet reader. */
     public Object relation(SparkSession session, String described, Function listing) throws JsonProcessingException {
+        optimize(session);
         JsonNode relation = JSON.readTree(described);
         StructType partitions = (StructType) DataType.fromJson(relation.get("partitions").toString());
         TableFileIndex index = new TableFileIndex(
@@ -51,7 +55,6 @@ public final class Frames {
 
     /** The rows whose number, where they have one, is none of these; see DeletedRows. */
     public Object withoutNumbers(Dataset rows, byte[] numbers, Integer end, String hasNumber, String number, Boolean inPlan) {
-        CountedRows.addTo(rows.sparkSession());
         return new DeletedRows(numbers, end.intValue()).takenFrom(rows, hasNumber, number, inPlan.booleanValue());
     }
 
@@ -63,5 +66,16 @@ public final class Frames {
             columns[i] = functions.col("`" + ((JsonNode) wanted.get(i)).asText().replace("`", "``") + "`");
         }
         return frame.select(columns);
+    }
+
+    /** Let a session plan queries on tables by the rules that they need. */
+    private static synchronized void optimize(SparkSession session) {
+        List rules = new ArrayList(CollectionConverters.asJava(session.experimental().extraOptimizations()));
+        for (int i = 0; i < rules.size(); i++) {
+            if (rules.get(i) instanceof ExactFilters) return;
+        }
+        rules.add(new CountedRows());
+        rules.add(new ExactFilters());
+        session.experimental().extraOptimizations_$eq(CollectionConverters.asScala(rules).toSeq());
     }
 }

@@ -114,6 +114,9 @@ def _column(node: Sequence[Any], schema: Schema) -> Column | None:
 
 def _fields(node: Sequence[Any], schema: Schema) -> tuple[Field, ...] | None:
     match node:
+        case ["Coalesce", only]:
+            # As ExactFilters puts it around columns.
+            return _fields(only, schema)
         case ["AttributeReference", str(name)]:
             fields: tuple[Field, ...] = schema.fields
             above: tuple[Field, ...] = ()

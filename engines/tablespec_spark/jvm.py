@@ -233,7 +233,7 @@ def _jvm(spark: SparkSession) -> Any:
 def _frames(jvm: Any) -> Any:
     """The object that makes frames; it and what it uses are compiled once for a JVM."""
     loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
-    for used in ("TableFileIndex", "DeletedRows", "CountedRows"):
+    for used in ("TableFileIndex", "DeletedRows", "CountedRows", "ExactFilters"):
         loader = _java_class(jvm, used, loader).getClassLoader()
     return _java_class(jvm, "Frames", loader).getConstructors()[0].newInstance(None)
 

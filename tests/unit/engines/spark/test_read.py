@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -135,6 +135,61 @@ def test_the_two_zeros_are_equal_in_the_filter_of_a_read(spark, tmp_path, kind, 
     found = tablespec_spark.read(spark, table, where=where.format(zero, zero))
 
     assert _rows(found) == [(0.0,), (0.0,)]
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("x = {0}", "{0} <=> x", "x in ({0}, 7.0)", "not (x <> {0})", "x >= {0} and x <= {0}", "s.y = {0}"),
+        "x in ({0}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)",
+        "x = (select {0} * max(id) from range(1, 3))",
+    ],
+)
+def test_the_two_zeros_are_equal_in_every_later_filter(spark, tmp_path, kind, zero, where):
+    table = tablespec.create_table(str(tmp_path), pa.schema({"x": kind, "s": pa.struct({"y": kind})}))
+    zeros = pa.array([-zero, -zero], kind)
+    table.append(pa.table({"x": zeros, "s": pa.StructArray.from_arrays([zeros], ["y"])}))
+    tablespec_spark.attach(spark, table, "zeros", follow=True)
+
+    found = spark.sql(
+        f"SELECT x FROM zeros WHERE {where.format('double(-0.0D)' if math.copysign(1, zero) < 0 else '0.0D')}"
+    )
+
+    assert _rows(found) == [(0.0,), (0.0,)]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("day = date'{0}'", "day >= date'{0}'", "day <= date'{0}'", "day in (date'{0}', date'2024-01-01')"),
+        *("at = timestamp'{0} 05:06:07Z'", "at >= timestamp'{0} 05:06:07Z'", "at <= timestamp'{0} 05:06:07Z'"),
+    ],
+)
+def test_days_that_the_calendar_left_out_are_found(spark, tmp_path, where):
+    schema = pa.schema({"day": pa.date32(), "at": pa.timestamp("us", "UTC")})
+    table = tablespec.create_table(str(tmp_path), schema)
+    for day in (5, 10, 14):
+        moment = datetime(1582, 10, day, 5, 6, 7, tzinfo=UTC)
+        table.append(pa.table({"day": [moment.date()], "at": [moment]}, schema))
+    asked = where.format("1582-10-10")
+
+    later = tablespec_spark.read(spark, table).where(asked)
+
+    assert_same_rows(later.toArrow(), table.scan(asked))
+    assert_same_rows(tablespec_spark.read(spark, table, where=asked).toArrow(), table.scan(asked))
+
+
+def test_filters_that_are_made_on_rows_leave_files_out_too(spark, tmp_path):
+    table = tablespec.create_table(str(tmp_path), pa.schema({"x": pa.float64()}))
+    table.append(pa.table({"x": [-0.0, 1.0]}))
+    table.append(pa.table({"x": [5.0]}))
+    frame = tablespec_spark.read(spark, table)
+    for path in set(_files(table)) - set(_files(table, "x = 0")):
+        path.unlink()
+
+    assert _rows(frame.where("x = 0")) == [(0.0,)]
 
 
 @pytest.mark.parametrize("where", ["x = float('1.1')", "x <= float('1.1')", "x in (float('1.1'), float('7'))"])
