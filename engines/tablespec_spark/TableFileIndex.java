@@ -209,7 +209,9 @@ public final class TableFileIndex implements FileIndex {
         List found = new ArrayList();
         found.add(expression.getClass().getSimpleName());
         if (expression instanceof AttributeReference) {
-            found.add(((AttributeReference) expression).name());
+            // What `_metadata` tells of files may have the names of columns.
+            boolean isColumn = !((AttributeReference) expression).metadata().contains("__metadata_col");
+            if (isColumn) found.add(((AttributeReference) expression).name());
         } else if (expression instanceof Literal) {
             describeLiteral(((Literal) expression).dataType(), ((Literal) expression).value(), found);
         } else if (expression instanceof GetStructField) {

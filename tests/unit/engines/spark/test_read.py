@@ -212,6 +212,17 @@ def test_files_that_a_later_filter_excludes_are_not_touched(spark, tmp_path, whe
     assert_same_rows(_rows(frame.where(where)), [ROWS[0]])
 
 
+def test_what_spark_tells_of_files_is_not_taken_for_columns_of_the_same_name(spark, tmp_path):
+    table = tablespec.create_table(str(tmp_path), pa.schema({"file_name": pa.string(), "file_size": pa.int64()}))
+    table.append(pa.table({"file_name": ["x"], "file_size": [1]}))
+    frame = tablespec_spark.read(spark, table)
+    told = frame.select("_metadata.file_name", "_metadata.file_size").first()
+
+    found = frame.where(f"_metadata.file_name = '{told[0]}' and _metadata.file_size = {told[1]}")
+
+    assert _rows(found) == [("x", 1)]
+
+
 def test_two_filters_on_one_frame_never_influence_each_other(spark, trips):
     frame = tablespec_spark.read(spark, trips)
     one, two = frame.where("id = 1"), frame.where("day = date'2024-01-02'")
