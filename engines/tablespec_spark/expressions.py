@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import reduce
+from operator import and_, or_
 from typing import Any, assert_never
 
 from pyspark.sql import Column as SparkColumn
@@ -179,15 +179,21 @@ def condition(predicate: Predicate) -> SparkColumn:
         case Text(test, column, value):
             return _text_condition(test, column_of(column.path), value)
         case And(operands):
-            return reduce(lambda left, right: left & right, map(condition, operands))
+            return _joined(and_, [condition(operand) for operand in operands])
         case Or(operands):
-            return reduce(lambda left, right: left | right, map(condition, operands))
+            return _joined(or_, [condition(operand) for operand in operands])
         case Not(operand):
             return ~condition(operand)
         case Match(_, query):
             raise UnsupportedOperatorError(query, "MATCH", "filters without MATCH in Spark")
         case _:
             assert_never(predicate)
+
+
+def _joined(connective: Callable[[SparkColumn, SparkColumn], SparkColumn], parts: list[SparkColumn]) -> SparkColumn:
+    """Conditions as one, halved again and again: Spark's stack ends where hundreds of them stand below each other."""
+    middle = len(parts) // 2
+    return connective(_joined(connective, parts[:middle]), _joined(connective, parts[middle:])) if middle else parts[0]
 
 
 def column_of(path: tuple[str, ...]) -> SparkColumn:

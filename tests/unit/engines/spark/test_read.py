@@ -116,6 +116,13 @@ def test_the_filter_of_a_read_means_what_it_means_everywhere(spark, trips, where
     assert_same_rows(_rows(frame), trips.scan(where, ["fare", "id"]))
 
 
+@pytest.mark.parametrize(("connective", "test", "found"), [("or", "=", 2), ("and", "!=", 3)], ids=["or", "and"])
+def test_the_filter_of_a_read_may_have_very_many_parts(spark, trips, connective, test, found):
+    where = f" {connective} ".join(f"id {test} {value}" for value in [1, 5, *range(10, 600)])
+
+    assert tablespec_spark.read(spark, trips, where=where).count() == found
+
+
 @pytest.mark.parametrize("where", ["day = date'1582-10-14'", "day >= date'0001-01-01' and day < date'1500-03-01'"])
 def test_days_before_the_calendar_changed_are_compared_as_they_are(spark, tmp_path, where):
     days = [date(1, 1, 1), date(1500, 2, 28), date(1500, 3, 1), date(1582, 10, 14), date(1582, 10, 15), None]
