@@ -9,15 +9,16 @@ from typing import Any
 
 import attrs
 import pyarrow as pa
+from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from tablespec import NewFile, RowWriter, TableSpecError, UnsupportedByEngineError
 from tablespec_spark.errors import require_running
 from tablespec_spark.expressions import column_of
-from tablespec_spark.jvm import map_in_arrow
+from tablespec_spark.jvm import is_connect, map_in_arrow
 
 _OUTCOME = "outcome"
 InPartition = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -56,14 +57,59 @@ class FrameRows:
 
 def gathered(frame: DataFrame, part: InPartition, discard: Callable[[tuple[Any, ...]], None]) -> tuple[Any, ...]:
     """What was made of all partitions of a frame, each of which tells its `outcome`; when one failed, the rest is discarded."""
-    told = map_in_arrow(frame, part, StructType().add(_OUTCOME, BinaryType())).collect()
+    noting = part if is_connect(frame.sparkSession) else _Noting(part, _notes(frame.sparkSession))
+    try:
+        told = map_in_arrow(frame, noting, StructType().add(_OUTCOME, BinaryType())).collect()
+    except BaseException:
+        # A query of the user's that fails in one partition: Spark then keeps for itself what came of the others.
+        if isinstance(noting, _Noting):
+            discard(_made(noting.taken()))
+        raise
     outcomes = [pickle.loads(row[_OUTCOME]) for row in told]
-    made = tuple(one for outcome in outcomes if isinstance(outcome, tuple) for one in outcome)
+    if isinstance(noting, _Noting):
+        noting.taken()
     for outcome in outcomes:
         if isinstance(outcome, TableSpecError):
-            discard(made)
+            discard(_made(outcomes))
             raise outcome
-    return made
+    return _made(outcomes)
+
+
+def _made(outcomes: Iterable[object]) -> tuple[Any, ...]:
+    return tuple(one for outcome in outcomes if isinstance(outcome, tuple) for one in outcome)
+
+
+class _Notes(AccumulatorParam[list[bytes]]):
+    """Outcomes that come to the driver as tasks end, and not when all of them have."""
+
+    def zero(self, value: list[bytes]) -> list[bytes]:
+        return []
+
+    def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:  # noqa: N802 - as Spark calls it
+        value1.extend(value2)
+        return value1
+
+
+def _notes(spark: SparkSession) -> Accumulator[list[bytes]]:
+    return spark.sparkContext.accumulator([], _Notes())
+
+
+@attrs.frozen(eq=False)
+class _Noting:
+    """Does the work of a partition and notes its outcome."""
+
+    part: InPartition
+    notes: Accumulator[list[bytes]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for told in self.part(batches):
+            self.notes.add(told.column(_OUTCOME).to_pylist())
+            yield told
+
+    def taken(self) -> list[Any]:
+        """What was noted, which is kept no longer: Spark never forgets an accumulator."""
+        noted, self.notes.value = self.notes.value, []
+        return [pickle.loads(outcome) for outcome in noted]
 
 
 def outcome(make: Callable[[], tuple[Any, ...]]) -> pa.RecordBatch:

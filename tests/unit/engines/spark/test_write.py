@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 import tablespec_spark
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tablespec_spark.schema import spark_schema
 
@@ -98,6 +100,29 @@ def test_a_row_that_breaks_a_constraint_comes_back_as_our_error_and_leaves_no_fi
 
     with pytest.raises(tablespec.TableSpecError, match="cheap"):
         tablespec_spark.append(spark, table, frame)
+
+    assert _data_files(table) == files
+    assert_same_rows(table.scan(), ROWS)
+
+
+@pytest.mark.parametrize("verb", ["append", "replace_where"])
+def test_files_of_a_frame_whose_query_fails_in_another_partition_go(spark, table, verb):
+    @F.udf("double")
+    def failing(number):
+        if number == 7:
+            # The other partition is done by then.
+            time.sleep(1.5)
+            raise ValueError("seven")
+        return float(number)
+
+    frame = spark.range(0, 8, numPartitions=2).select("id", F.lit("sf").alias("city"), failing("id").alias("fare"))
+    files = _data_files(table)
+
+    with pytest.raises(PySparkException, match="seven"):
+        if verb == "append":
+            tablespec_spark.append(spark, table, frame)
+        else:
+            tablespec_spark.replace_where(spark, table, "city = 'sf'", frame)
 
     assert _data_files(table) == files
     assert_same_rows(table.scan(), ROWS)
