@@ -33,10 +33,18 @@ class FrameRows:
 
     frame: DataFrame
 
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.frame, DataFrame):
+            way_out = "make a DataFrame of it with spark.createDataFrame, or use the method of the table"
+            raise UnsupportedByEngineError("Spark", f"write a {type(self.frame).__name__}", way_out)
+
     @property
     def arrow_schema(self) -> pa.Schema:
         """The columns of the DataFrame."""
         require_running(self.frame.sparkSession)
+        if self.frame.isStreaming:
+            way_out = "use writeStream with the format tablespec, or do this in foreachBatch"
+            raise UnsupportedByEngineError("Spark", "write a stream at once", way_out)
         for field in self.frame.schema:
             _check_type(field)
         return to_arrow_schema(self.frame.schema, timezone="UTC")

@@ -121,6 +121,15 @@ def test_frames_that_do_not_fit_are_refused_by_name_in_merges(spark, table, colu
         )
 
 
+@pytest.mark.parametrize("write", [tablespec_spark.append, tablespec_spark.upsert], ids=lambda verb: verb.__name__)
+def test_what_is_no_frame_and_streams_are_refused_by_name(spark, table, write):
+    with pytest.raises(tablespec.TableSpecError, match="Spark cannot write a Table; make a DataFrame of it"):
+        write(spark, table, pa.table({"id": [3], "city": ["sf"], "fare": [1.0]}))
+    stream = spark.readStream.format("rate").load().selectExpr("value AS id", "'sf' AS city", "0.5D AS fare")
+    with pytest.raises(tablespec.TableSpecError, match="cannot write a stream at once; use writeStream"):
+        write(spark, table, stream)
+
+
 def test_columns_that_are_missing_become_null(spark, table):
     tablespec_spark.append(spark, table, spark.sql("SELECT 3L id, 'sf' city"))
 
