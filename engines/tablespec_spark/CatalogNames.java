@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.CreateView;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
@@ -33,9 +34,10 @@ public final class CatalogNames extends AbstractPartialFunction {
         this.tables = tables;
     }
 
-    /** What a statement gives when the tables are known. */
+    /** What a statement gives when the tables are known; null for a view of them that Spark would store as text, which it cannot read again. */
     public Object sql(SparkSession session, String text) throws Exception {
         LogicalPlan plan = replaced(session.sessionState().sqlParser().parsePlan(text));
+        if (found && plan instanceof CreateView) return null;
         if (found && plan instanceof CreateViewCommand) plan = withoutText((CreateViewCommand) plan);
         return Dataset.ofRows(session, plan);
     }

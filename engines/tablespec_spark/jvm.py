@@ -17,7 +17,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from tablespec import FileSlice, Scan, TableSpecError
+from tablespec import FileSlice, Scan, TableSpecError, UnsupportedByEngineError
 from tablespec_spark.errors import require_running, told, translate_errors
 from tablespec_spark.expressions import column_of
 
@@ -139,7 +139,12 @@ def sql_with_tables(
     arguments = jvm.java.util.ArrayList()
     arguments.add(_Named(tables))
     names = _catalog_names(jvm).getConstructors()[0].newInstance(arguments.toArray())
-    return ClassicDataFrame(names.sql(_session(spark), text), spark)
+    made = names.sql(_session(spark), text)
+    if made is None:
+        raise UnsupportedByEngineError(
+            "Spark", "store a view of tables of an attached catalog", "make it a temporary view"
+        )
+    return ClassicDataFrame(made, spark)
 
 
 def session_id(spark: SparkSession) -> str:

@@ -116,6 +116,13 @@ def test_a_temporary_view_of_a_query_stays_on_the_state_that_it_was_made_on(spar
         assert_same_rows(_rows(tablespec_spark.sql(spark, f"SELECT count(*) FROM {name}")), [(2,)])
 
 
+def test_a_view_that_spark_would_store_is_refused(spark, trips):
+    with pytest.raises(tablespec.TableSpecError, match="make it a temporary view"):
+        tablespec_spark.sql(spark, "CREATE VIEW stored AS SELECT * FROM tips JOIN lake.db.trips USING (id)")
+
+    assert not spark.catalog.tableExists("stored")
+
+
 def test_the_plan_of_a_query_is_explained(spark, trips):
     explained = tablespec_spark.sql(spark, "EXPLAIN EXTENDED SELECT id FROM lake.db.trips WHERE city = 'sf'")
 
