@@ -25,6 +25,8 @@ from tablespec_spark.schema import spark_schema, spark_type
 _FIRST = "__tablespec_first"
 _NUMBERED = "__tablespec_numbered"
 _ROW = "__tablespec_row"
+# Columns that stand beside those of a table while Spark plans.
+_RESERVED = frozenset({ROW_INDEX, _FIRST, _NUMBERED, _ROW})
 # From so many numbers on, rows are too many for a bit each on every executor, and from so many deleted ones on for a table of them.
 _MOST_BITS = 1 << 29
 _MOST_ROWS = 10_000_000
@@ -37,7 +39,7 @@ def reads_natively(spark: SparkSession, scan: Scan, survey: Survey) -> bool:
         not layout.by_field_id
         and not any(name not in layout.constants for name in layout.converted)
         and not any(name in layout.hidden for name in scan.schema.names)
-        and not any(field.stored_name == ROW_INDEX for field in scan.state.schema)
+        and not any(field.stored_name.lower() in _RESERVED for field in scan.state.schema)
         and not _asks_text(scan.predicate)
         and has_hadoop_url(scan.storage.url)
         and (not is_connect(spark) or can_be_listed([one.slice for one in attrs.evolve(scan).slices]))

@@ -355,11 +355,12 @@ def test_deleted_rows_do_not_come_out_of_tables_that_spark_reads_row_by_row(spar
     assert frame.count() == 3
 
 
-def test_a_column_of_the_name_that_spark_has_for_positions_is_read_as_it_is(spark, tmp_path):
-    data = pa.table({"_tmp_metadata_row_index": pa.array([7, 8, 9])})
+@pytest.mark.parametrize("name", ["_tmp_metadata_row_index", "__tablespec_first", "__Tablespec_Numbered"])
+def test_a_column_of_a_name_that_stands_for_positions_is_read_as_it_is(spark, tmp_path, name):
+    data = pa.table({name: pa.array([7, 8, 9])})
     table = tablespec.create_table(str(tmp_path), data.schema)
     table.append(data)
-    table.delete("_tmp_metadata_row_index = 8")
+    table.delete(f"{name} = 8")
 
     assert_same_rows(_rows(tablespec_spark.read(spark, table)), [(7,), (9,)])
 
