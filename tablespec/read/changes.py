@@ -171,8 +171,13 @@ class ChangeTask:
                 if self.predicate != TRUE:
                     found = found.filter(matching(self.predicate, found))
                 if found.num_rows:
-                    columns = [found.column(name) for name in self.schema.names]
-                    yield pa.RecordBatch.from_arrays(columns, schema=_nullable(self.schema))
+                    chosen = found.select(self.schema.names)
+                    # A batch that is made of no columns has no rows.
+                    yield (
+                        pa.RecordBatch.from_arrays(chosen.columns, schema=_nullable(self.schema))
+                        if chosen.columns
+                        else chosen
+                    )
         except DataFileMissingError as error:
             why = f"the file {error.path} is not there any more"
             raise ChangesGoneError(self.reader.storage.url, instant.version, why) from error

@@ -247,6 +247,12 @@ def test_columns_come_in_the_order_asked_for(table):
     assert found.count() == 1
 
 
+def test_changes_without_any_column_are_as_many(table):
+    table.delete("id = 1")
+
+    assert table.changes(0, columns=[]).to_table().num_rows == 5
+
+
 def test_an_unknown_column_is_named(table):
     with pytest.raises(ColumnNotFoundError, match="_change_typ"):
         table.changes(0, columns=["_change_typ"])
