@@ -461,7 +461,7 @@ def test_times_beyond_the_years_of_python_are_refused_as_partitions_alone(tmp_pa
     with pytest.raises(ReplaceWhereMismatchError, match="`id` = 2"):
         plain.replace_where("id = 2", data, data_columns=True)
     for change in (parted.append, parted.overwrite_partitions, lambda rows: parted.replace_using(["at"], rows)):
-        with pytest.raises(TypeMismatchError, match="years 1 to 9999|no text for"):
+        with pytest.raises(TypeMismatchError, match=r"years 1 to 9999|no text for"):
             change(data.slice(0, 1))
 
     assert contents(tmp_path / "parted") == before
