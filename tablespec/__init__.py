@@ -11,6 +11,7 @@ from tablespec.arrow.stream import ArrowStream, source_errors
 from tablespec.catalog import Catalog, Catalogs, NewTable, create_at, open_at
 from tablespec.errors import (
     InstantNotFoundError,
+    InvalidOptionError,
     SchemaMismatchError,
     SourceFailedError,
     TableExistsError,
@@ -130,6 +131,7 @@ __all__ = [
     "IncrementalScan",
     "Instant",
     "InstantNotFoundError",
+    "InvalidOptionError",
     "IsNull",
     "JudgedSlice",
     "KeyValues",

@@ -25,7 +25,7 @@ from tablespec import (
     TableSpecError,
     create_table,
 )
-from tablespec_spark.options import InvalidOptionError, Options, refuse_together
+from tablespec_spark.options import Options, invalid, refuse_together
 from tablespec_spark.runner import check_reachable
 
 Transaction = tuple[str, int] | None
@@ -180,11 +180,11 @@ class Destination:
             asked = self.options.names(name)
             if asked is not None and asked != found:
                 told = ", ".join(found) or "none"
-                raise InvalidOptionError(name, ", ".join(asked), f"what {table.url} has, {told}, or no such option")
+                raise invalid(name, ", ".join(asked), f"what {table.url} has, {told}, or no such option")
         for name, value in self.options.texts("properties").items():
             if table.properties.get(name) != value:
                 told = f"what {table.url} has, {table.properties.get(name, 'none')}, or a call of set_properties"
-                raise InvalidOptionError(f"properties {name}", value, told)
+                raise invalid(f"properties {name}", value, told)
 
 
 def outcome(plan: Plan, batches: Iterable[pa.RecordBatch]) -> tuple[NewFile, ...] | TableSpecError:

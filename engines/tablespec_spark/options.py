@@ -9,7 +9,7 @@ from typing import Literal, TypeGuard, get_args
 
 import attrs
 
-from tablespec import At, InstantNotFoundError, Table, TableSpecError, open_table
+from tablespec import At, InstantNotFoundError, InvalidOptionError, Table, TableSpecError, open_table
 
 Reading = Literal["snapshot", "readOptimized", "incremental", "changes"]
 
@@ -44,16 +44,9 @@ class UnknownOptionError(TableSpecError):
         )
 
 
-@attrs.define
-class InvalidOptionError(TableSpecError):
-    """The value of an option makes no sense."""
-
-    option: str
-    value: str
-    expected: str
-
-    def __str__(self) -> str:
-        return f"the option {self.option} is {self.value!r}; expected {self.expected}"
+def invalid(option: str, text: str, expected: str) -> InvalidOptionError:
+    """What to raise for the text of an option that makes no sense."""
+    return InvalidOptionError(option, repr(text), expected)
 
 
 @attrs.frozen
@@ -96,7 +89,7 @@ class Options:
         if text is None:
             return None
         if not text.isdecimal() or int(text) < least:
-            raise InvalidOptionError(name, text, f"a whole number from {least} on")
+            raise invalid(name, text, f"a whole number from {least} on")
         return int(text)
 
     def flag(self, name: str) -> bool:
@@ -105,7 +98,7 @@ class Options:
         if text is None or text.lower() == "false":
             return False
         if text.lower() != "true":
-            raise InvalidOptionError(name, text, "true or false")
+            raise invalid(name, text, "true or false")
         return True
 
     def names(self, name: str) -> tuple[str, ...] | None:
@@ -117,7 +110,7 @@ class Options:
             return tuple(part.strip() for part in text.split(",") if part.strip())
         found = self._json(name, text)
         if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-            raise InvalidOptionError(name, text, "a list of names in JSON")
+            raise invalid(name, text, "a list of names in JSON")
         return tuple(found)
 
     def texts(self, name: str) -> Mapping[str, str]:
@@ -127,14 +120,14 @@ class Options:
             return {}
         found = self._json(name, text)
         if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
-            raise InvalidOptionError(name, text, "an object in JSON whose values are texts")
+            raise invalid(name, text, "an object in JSON whose values are texts")
         return found
 
     def reading(self, default: Reading) -> Reading:
         """The reading mode."""
         text = self.text("readingMode") or default
         if not _is_reading(text):
-            raise InvalidOptionError("readingMode", text, " or ".join(get_args(Reading)))
+            raise invalid("readingMode", text, " or ".join(get_args(Reading)))
         return text
 
     def end(self) -> At:
@@ -146,7 +139,7 @@ class Options:
         """The version before the first one of a stretch; -1 for all that there ever was."""
         version, time = self.number("startingVersion"), self._time("startingTimestamp")
         if version is not None and time is not None:
-            raise InvalidOptionError("startingTimestamp", str(time), "none beside startingVersion")
+            raise invalid("startingTimestamp", str(time), "none beside startingVersion")
         if version is not None:
             return version - 1
         return -1 if time is None else version_before(table, time)
@@ -154,7 +147,7 @@ class Options:
     def _either(self, version: str, time: str) -> At:
         number, when = self.number(version), self._time(time)
         if number is not None and when is not None:
-            raise InvalidOptionError(time, str(when), f"none beside {version}")
+            raise invalid(time, str(when), f"none beside {version}")
         return when if number is None else number
 
     def _time(self, name: str) -> datetime | None:
@@ -165,13 +158,13 @@ class Options:
             time = datetime.fromisoformat(text)
         except ValueError as error:
             expected = "a time such as 2026-01-31T12:00:00+00:00, in UTC where it names no zone"
-            raise InvalidOptionError(name, text, expected) from error
+            raise invalid(name, text, expected) from error
         return time if time.tzinfo else time.replace(tzinfo=UTC)
 
     def _needed(self, name: str, what: str) -> str:
         text = self.text(name)
         if not text:
-            raise InvalidOptionError(name, text or "", what)
+            raise invalid(name, text or "", what)
         return text
 
     @staticmethod
@@ -179,7 +172,7 @@ class Options:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise InvalidOptionError(name, text, "JSON") from error
+            raise invalid(name, text, "JSON") from error
 
 
 def version_before(table: Table, time: datetime) -> int:
@@ -194,7 +187,7 @@ def refuse_together(options: Options, name: str, others: Sequence[str]) -> None:
     """Raise where an option stands beside others that mean nothing then."""
     for other in others:
         if options.text(other) is not None:
-            raise InvalidOptionError(other, options.text(other) or "", f"none for {name}")
+            raise invalid(other, options.text(other) or "", f"none for {name}")
 
 
 def _is_reading(text: str) -> TypeGuard[Reading]:

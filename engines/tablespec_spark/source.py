@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from tablespec import Schema, SchemaMismatchError, Table
 from tablespec_spark.destination import Destination, Written, outcome
-from tablespec_spark.options import READ, READ_STREAM, WRITE, WRITE_STREAM, InvalidOptionError, Options, refuse_together
+from tablespec_spark.options import READ, READ_STREAM, WRITE, WRITE_STREAM, Options, invalid, refuse_together
 from tablespec_spark.runner import ReadsRows, arrow_rows, check_readable
 from tablespec_spark.schema import spark_schema, spark_type
 from tablespec_spark.stream import TableStreamReader, TableStreamWriter
@@ -76,7 +76,7 @@ class TableSource(DataSource):
         options = Options.checked(self.options, "streaming", READ_STREAM)
         if options.reading("incremental") not in ("incremental", "changes"):
             mode = options.text("readingMode") or ""
-            raise InvalidOptionError("readingMode", mode, "incremental or changes for a stream")
+            raise invalid("readingMode", mode, "incremental or changes for a stream")
         table = options.table()
         version = table.instant().version if self._version is None else self._version
         columns = _columns(table, options, version)
@@ -168,7 +168,7 @@ def _tasks(table: Table, options: Options, schema: StructType, version: int) -> 
 def _transaction(options: Options) -> tuple[str, int] | None:
     application, number = options.text("txnAppId"), options.number("txnVersion")
     if (application is None) != (number is None):
-        raise InvalidOptionError("txnAppId", application or "", "both txnAppId and txnVersion, or neither")
+        raise invalid("txnAppId", application or "", "both txnAppId and txnVersion, or neither")
     return None if application is None or number is None else (application, number)
 
 

@@ -26,7 +26,7 @@ from pyspark.sql.types import DataType, StructType
 
 from tablespec import NewFile, Schema, Table, TableSpecError
 from tablespec_spark.destination import Destination, Plan, Written, outcome
-from tablespec_spark.options import InvalidOptionError, Options
+from tablespec_spark.options import Options, invalid
 from tablespec_spark.runner import arrow_rows
 from tablespec_spark.schema import spark_schema
 
@@ -113,7 +113,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         asked, newest = self._options.text("startingVersion"), self._newest()
         after = newest if asked == "latest" else self._options.after(self._table)
         if after > newest:
-            raise InvalidOptionError("startingVersion", asked or "", f"latest, or a version up to {newest + 1}")
+            raise invalid("startingVersion", asked or "", f"latest, or a version up to {newest + 1}")
         return Offset(table=self._table.info.id, version=after).stored
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -176,9 +176,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             why = f"its newest version is {newest}, and the stream has come to {offset.version}"
             raise StreamTableReplacedError(self._table.url, why)
         if offset.upto is not None and offset.reading != self._reading:
-            raise InvalidOptionError(
-                "readingMode and where", self._reading, f"{offset.reading} until a cut batch is done"
-            )
+            raise invalid("readingMode and where", self._reading, f"{offset.reading} until a cut batch is done")
 
     def _next_version(self, after: int, newest: int) -> int:
         most = self._options.number("maxVersionsPerTrigger", least=1)
@@ -298,7 +296,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         query = next((message.query for message in told if message.query), None)
         if query is None:
             self._destination.discard(told)
-            raise InvalidOptionError("format", "tablespec", "a query of Spark's streaming engine, which has an id")
+            raise invalid("format", "tablespec", "a query of Spark's streaming engine, which has an id")
         self._destination.commit(plan, told, (query, batchId))
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:

@@ -121,7 +121,7 @@ class InvalidOptionError(TableSpecError):
     expected: str
 
     def __str__(self) -> str:
-        return f"{self.option} is {self.value}; expected {self.expected}, and nothing was done"
+        return f"the option {self.option} is {self.value}; expected {self.expected}, and nothing was done"
 
 
 @attrs.define
