@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
+import attrs
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,18 +19,21 @@ from tablespec.errors import (
     TypeMismatchError,
     UnsupportedTypeError,
 )
-from tablespec.expr.nodes import TRUE, Column, Compare, In, Literal, Op, Or, Scalar, all_of
-from tablespec.formats.base import TableFormat
+from tablespec.expr.bind import bind
+from tablespec.expr.nodes import TRUE, Column, Compare, In, Literal, Op, Or, Predicate, Scalar, all_of
+from tablespec.expr.rewrite import simplify
+from tablespec.formats.base import LiveFile, NewFile, TableFormat
 from tablespec.model.schema import BINARY, STRING, DecimalType, Primitive, Schema
-from tablespec.write.append import writable
+from tablespec.write.append import discard, writable
+from tablespec.write.delete import delete_tasks, find_deleted
 from tablespec.write.execution import Execution
 from tablespec.write.fit import check_names, column_of_data
 from tablespec.write.merge import MergeTask, held, merge_slices, merge_tasks
 from tablespec.write.merge_keys import key_column, with_keys
 from tablespec.write.merge_plan import LISTED_KEYS, SOURCE, TARGET, Clause, KeyValues, Kind, plan, pruning
 from tablespec.write.merge_sink import Fragment
-from tablespec.write.replace_where import ReplaceOptions, replace_where, written
-from tablespec.write.row_change import ChangeResult, Finish, begin, finish, run_all
+from tablespec.write.replace_where import ReplaceOptions, replace_where, replacing, written
+from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, finish, run_all
 from tablespec.write.rows import KeyedRows, NewRows
 
 
@@ -52,14 +56,14 @@ def replace_using(
         except OverflowError:
             # Predicates have no dates outside of the years 1 to 9999.
             return replace_looked_up(format_, keys, given, execution)
-        return replace_listed(format_, listed, given, Op.EQ, execution)
+        return replace_listed(format_, listed, given, execution)
     return replace_looked_up(format_, keys, given, execution)
 
 
 def overwrite_partitions(
     format_: TableFormat, data: ArrowStream | KeyedRows, execution: Execution = Execution()
 ) -> ChangeResult:
-    """Replace every partition that the data has rows for; null and empty partitions count like others."""
+    """Replace every partition that the data has rows for; null and empty partitions count like others, and so does each zero."""
     state = format_.latest()
     if not state.partition_columns:
         raise NonPartitionedTableError(format_.storage.url)
@@ -73,26 +77,52 @@ def overwrite_partitions(
     except OverflowError as error:
         why = "partition values outside of the years 1 to 9999"
         raise TypeMismatchError(", ".join(found.column_names), "date or timestamp", why) from error
-    return replace_listed(format_, keys, given, Op.NULL_SAFE_EQ, execution) if keys else ChangeResult(instant=None)
+    if not keys:
+        return ChangeResult(instant=None)
+    predicate = simplify(bind(_one_of(keys, Op.NULL_SAFE_EQ), state.schema))
+    handle = begin(format_, state, "WRITE", predicate, strategy=execution.strategy)
+    added = written(handle, predicate, given)
+    try:
+        handle = attrs.evolve(handle, files=_in_partitions_of(added, handle))
+        fragments = run_all(handle, find_deleted, delete_tasks(handle), execution.runner)
+    except BaseException:
+        discard(handle.format, added)
+        raise
+    return finish(handle, fragments, replacing(handle, [predicate], added), execution=execution)
 
 
 def replace_listed(
-    format_: TableFormat,
-    keys: Sequence[Mapping[str, Scalar]],
-    data: NewRows,
-    op: Op,
-    execution: Execution = Execution(),
+    format_: TableFormat, keys: Sequence[Mapping[str, Scalar]], data: NewRows, execution: Execution = Execution()
 ) -> ChangeResult:
     """Replace the rows with one of some keys under a predicate that names each of them."""
+    predicate = _one_of(keys, Op.EQ)
+    return replace_where(format_, [(predicate, data)], ReplaceOptions(data_columns=True), execution)
+
+
+def _one_of(keys: Sequence[Mapping[str, Scalar]], op: Op) -> Predicate:
+    """The predicate of the rows that have one of some keys, of which there is at least one."""
     if len(keys[0]) == 1 and op is Op.EQ:
         (name,) = keys[0]
-        listed = In(Column((name,)), tuple(Literal(row[name]) for row in keys))
-        return replace_where(format_, [(listed, data)], ReplaceOptions(data_columns=True), execution)
+        return In(Column((name,)), tuple(Literal(row[name]) for row in keys))
     each = tuple(
         all_of(tuple(Compare(op, Column((name,)), Literal(value)) for name, value in row.items())) for row in keys
     )
-    predicate = each[0] if len(each) == 1 else Or(each)
-    return replace_where(format_, [(predicate, data)], ReplaceOptions(data_columns=True), execution)
+    return each[0] if len(each) == 1 else Or(each)
+
+
+def _in_partitions_of(added: Sequence[NewFile], handle: ChangeHandle) -> tuple[LiveFile, ...]:
+    """The files of a handle without those of the other zero: by the predicate it is equal, and still a partition of its own."""
+    folder = handle.target.write.naming.folder
+    new = {folder(file.partition_values) for file in added}
+    return tuple(
+        file
+        for file in handle.files
+        if not _has_zero(file.slice.partition_values) or folder(file.slice.partition_values) in new
+    )
+
+
+def _has_zero(values: Sequence[object]) -> bool:
+    return any(isinstance(value, float) and value == 0 for value in values)
 
 
 def replace_looked_up(

@@ -73,14 +73,23 @@ def replace_where(
     except BaseException:
         discard(handle.format, tuple(added))
         raise
-    record = Finish(
+    return finish(handle, fragments, replacing(handle, predicates, added, options), execution=execution)
+
+
+def replacing(
+    handle: ChangeHandle,
+    predicates: Sequence[Predicate],
+    added: Sequence[NewFile],
+    options: ReplaceOptions = ReplaceOptions(),
+) -> Finish:
+    """What the commit of a replacement records: the files that go as a whole and those that come, and the predicates."""
+    return Finish(
         removed=handle.whole_files,
         added=tuple(added),
         parameters=(("mode", "Overwrite"),),
         details=(("replaceWhere", _details(predicates)),),
         transaction=options.transaction,
     )
-    return finish(handle, fragments, record, execution=execution)
 
 
 def _details(predicates: Sequence[Predicate]) -> str:

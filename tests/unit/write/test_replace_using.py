@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tablespec
-from tablespec import Op, Strategy
+from tablespec import Strategy
 from tablespec.errors import (
     ColumnNotFoundError,
     InvalidSchemaError,
@@ -212,7 +212,7 @@ def test_keys_that_are_looked_up_and_keys_that_are_listed_replace_the_same_rows(
         return pa.table([*columns, pa.arange(start, start + len(rows))], names=["a", "b", "number"])
 
     left = []
-    for replace in (lambda table, keys, data: replace_listed(table, keys.to_pylist(), data, Op.EQ), replace_looked_up):
+    for replace in (lambda table, keys, data: replace_listed(table, keys.to_pylist(), data), replace_looked_up):
         table = tablespec.create_table(f"memory://{uuid.uuid4()}/t", filled([], 0).schema)
         if stored:
             table.append(filled(stored, 0))

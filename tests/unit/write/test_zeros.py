@@ -52,6 +52,28 @@ def test_compaction_keeps_each_zero(tmp_path):
     assert {row["id"]: math.copysign(1, row["p"]) for row in zeros} == {0: 1, 4: 1, 7: 1, 1: -1, 6: -1, 8: -1}
 
 
+@floats
+@pytest.mark.parametrize("strategy", list(tablespec.Strategy), ids=lambda strategy: strategy.value)
+def test_overwriting_the_partition_of_one_zero_leaves_that_of_the_other(tmp_path, type_, strategy):
+    table = partitioned(tmp_path, type_)
+
+    table.overwrite_partitions(pa.table({"id": [8], "p": pa.array([-0.0], type_)}), strategy=strategy)
+    table.overwrite_partitions(pa.table({"id": [9], "p": pa.array([NAN], type_)}), strategy=strategy)
+
+    assert_same_rows(table.scan(), [(0, 0.0), (3, None), (4, 0.0), (8, -0.0), (9, NAN)])
+
+
+def test_overwriting_takes_zeros_together_with_the_other_partition_columns(tmp_path):
+    schema = pa.schema({"id": pa.int64(), "p": pa.float64(), "q": pa.string()})
+    table = tablespec.create_table(str(tmp_path), schema, partition_by=["p", "q"])
+    table.append(pa.table({"id": range(5), "p": [0.0, -0.0, 0.0, -0.0, 0.0], "q": ["a", "a", "b", "b", None]}))
+
+    table.overwrite_partitions(pa.table({"id": [8, 9, 10], "p": [0.0, -0.0, 0.0], "q": ["a", "b", ""]}))
+
+    expected = [(1, -0.0, "a"), (2, 0.0, "b"), (8, 0.0, "a"), (9, -0.0, "b"), (10, 0.0, None)]
+    assert_same_rows(table.scan(), expected)
+
+
 # --- keys ---
 
 

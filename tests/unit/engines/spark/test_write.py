@@ -105,6 +105,16 @@ def test_a_row_that_breaks_a_constraint_comes_back_as_our_error_and_leaves_no_fi
     assert_same_rows(table.scan(), ROWS)
 
 
+def test_overwriting_the_partition_of_one_zero_leaves_that_of_the_other(spark, tmp_path):
+    schema = pa.schema({"id": pa.int64(), "p": pa.float64()})
+    zeros = tablespec.create_table(str(tmp_path / "zeros"), schema, partition_by=["p"])
+    zeros.append(pa.table({"id": [1, 2, 3], "p": [0.0, -0.0, 1.0]}))
+
+    tablespec_spark.overwrite_partitions(spark, zeros, spark.createDataFrame([(4, -0.0)], "id long, p double"))
+
+    assert_same_rows(zeros.scan(), [(1, 0.0), (4, -0.0), (3, 1.0)])
+
+
 @pytest.mark.parametrize("verb", ["append", "replace_where"])
 def test_files_of_a_frame_whose_query_fails_in_another_partition_go(spark, table, verb):
     @F.udf("double")
