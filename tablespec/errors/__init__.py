@@ -29,6 +29,7 @@ from tablespec.errors.root import (
 from tablespec.errors.rows import (
     AppendOnlyTableError,
     ConstraintViolatedError,
+    EmptyKeyError,
     FullTableChangeError,
     InvalidPageError,
     InvalidSchemaError,
@@ -83,6 +84,7 @@ __all__ = [
     "CorruptFileError",
     "CorruptLogError",
     "DataFileMissingError",
+    "EmptyKeyError",
     "FullTableChangeError",
     "IndexExistsError",
     "IndexNotFoundError",

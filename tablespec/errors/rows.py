@@ -180,3 +180,18 @@ class NoRecordKeyError(TableSpecError):
             f"{self.table} has no record key, which {self.operation} needs; create it with key=[...], "
             "set the property tablespec.recordKey, or use merge"
         )
+
+
+@attrs.define
+class EmptyKeyError(TableSpecError):
+    """A row to upsert has a record key that would be null once it is stored, and never be found again."""
+
+    table: str
+    column: str
+    row: str
+
+    def __str__(self) -> str:
+        return (
+            f"a row has no characters in {self.column}, which the record key and the partitions of {self.table} are made of: "
+            f"it would be stored as null, match nothing, and be inserted again by each upsert: {self.row}; nothing was changed"
+        )

@@ -32,7 +32,7 @@ def upsert(
 
     Among rows of one key the one with the greatest value of the ordering column counts, in the data and between data and table; equal
     values let the newer row win, and so does the later row of the data. Without an ordering column the data always wins. Null orders
-    below every value.
+    below every value. A key without characters in a partition column is refused: it is stored as null, which equals no other.
     """
     state = format_.latest()
     if not state.record_key:
@@ -46,7 +46,8 @@ def upsert(
             raise UnsupportedTypeError(field.name, str(field.type), "records cannot be told apart or ordered by it")
         column_of_data(named, name)
     ordering = None if ordering is None else state.schema.field(ordering).name
-    newest = Newest(state.record_key, ordering)
+    in_partitions = tuple(name for name in state.record_key if name in state.partition_columns)
+    newest = Newest(state.record_key, ordering, format_.storage.url, in_partitions)
     on = all_of(tuple(Compare(Op.EQ, Column((TARGET, key)), Column((SOURCE, key))) for key in state.record_key))
     clauses = [Clause(Kind.MATCHED_UPDATE, _newer(ordering)), Clause(Kind.NOT_MATCHED_INSERT)]
     spelled = [_spelled(name, state.schema) for name in named.names]

@@ -11,6 +11,7 @@ from tablespec.errors import (
     AmbiguousColumnError,
     ColumnNotFoundError,
     ConstraintViolatedError,
+    EmptyKeyError,
     InvalidPredicateError,
     InvalidSchemaError,
     MultipleMatchesError,
@@ -276,6 +277,27 @@ def test_data_in_which_a_column_stands_twice_is_refused_by_every_verb_that_looks
             change()
 
     assert_same_rows(table.scan(), ROWS)
+
+
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())], ids=str)
+def test_an_upsert_refuses_a_key_that_is_null_once_it_is_stored(tmp_path, text):
+    keyed = tablespec.create_table(str(tmp_path), SCHEMA, partition_by=["city"], key=["id", "city"])
+    keyed.upsert(rows((1, "sf", 1.0), (2, None, 2.0)))
+    new = rows((1, "sf", 3.0), (2, "", 4.0))
+    before = contents(tmp_path)
+
+    with pytest.raises(EmptyKeyError, match=r"no characters in city.*'fare': 4.0"):
+        keyed.upsert(new.set_column(1, "City", new["city"].cast(text)))
+
+    assert contents(tmp_path) == before
+
+
+def test_an_upsert_finds_a_key_without_characters_outside_of_partitions(tmp_path):
+    keyed = tablespec.create_table(str(tmp_path), SCHEMA, key=["city"])
+    for number in range(2):
+        keyed.upsert(rows((number, "", 1.0)))
+
+    assert_same_rows(keyed.scan(), [(1, "", 1.0)])
 
 
 def test_a_table_without_a_record_key_cannot_be_upserted(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 import tablespec
-from tablespec.errors import ConstraintViolatedError, InvalidPageError, MultipleMatchesError
+from tablespec.errors import ConstraintViolatedError, EmptyKeyError, InvalidPageError, MultipleMatchesError
 from tablespec.write.execution import Strategy
 from tests.rows import assert_same_rows
 
@@ -191,6 +191,17 @@ def test_a_row_that_breaks_a_constraint_is_refused_and_nothing_is_left_behind(ta
 
     with pytest.raises(ConstraintViolatedError):
         table.merge(Workers((data,)), "t.k = s.k", *clauses)
+
+    assert _files(table) == before
+
+
+def test_an_upsert_of_a_key_that_is_null_once_it_is_stored_is_refused_and_nothing_is_left_behind(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA, partition_by=["p"], key=["k", "p"])
+    before = _files(table)
+    data = pa.Table.from_pylist([{"k": n, "p": "" if n == 7 else "a"} for n in range(20)], SOURCE)
+
+    with pytest.raises(EmptyKeyError, match="'k': 7"):
+        table.upsert(Workers((data.slice(0, 5), data.slice(5))))
 
     assert _files(table) == before
 
