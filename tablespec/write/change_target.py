@@ -69,21 +69,29 @@ class ChangeTarget:
 
     def placed(self, columns: Sequence[str]) -> FileSliceReader:
         """A reader of some columns and of where each row lies, for `row_ids`."""
-        return self.reader((*columns, FILE, POSITION, ROW_ID))
+        return self.reader((*columns, *self._places))
 
+    def unplaced(self, values: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows without where they lie."""
+        return values.drop_columns(list(self._places))
 
-def row_ids(values: pa.RecordBatch, group: str) -> pa.Array:
-    """The opaque row ids of rows that were read with where they lie."""
-    count = values.num_rows
-    return pa.StructArray.from_arrays(
-        [
-            values.column(FILE).cast(pa.string()),
-            values.column(POSITION),
-            pa.repeat(pa.scalar(group), count),
-            values.column(ROW_ID),
-        ],
-        fields=list(ROW_TYPE),
-    )
+    def row_ids(self, values: pa.RecordBatch, group: str) -> pa.Array:
+        """The opaque row ids of rows that were read with where they lie."""
+        count = values.num_rows
+        return pa.StructArray.from_arrays(
+            [
+                values.column(FILE).cast(pa.string()),
+                values.column(POSITION),
+                pa.repeat(pa.scalar(group), count),
+                values.column(ROW_ID) if ROW_ID in self._places else pa.nulls(count, pa.int64()),
+            ],
+            fields=list(ROW_TYPE),
+        )
+
+    @property
+    def _places(self) -> tuple[str, ...]:
+        # A column of the table hides the hidden one of its name: deletes, which need no ids, go without them then.
+        return (FILE, POSITION) if ROW_ID in self.schema else (FILE, POSITION, ROW_ID)
 
 
 def checked_row_ids(rows: pa.Array) -> pa.Array:

@@ -14,7 +14,7 @@ from tablespec.formats.base import TableFormat, TableState
 from tablespec.read.file_index import Filters, bound_filters
 from tablespec.read.task import TaskSlice, shares
 from tablespec.write.append import writable
-from tablespec.write.change_target import ChangeTarget, row_ids
+from tablespec.write.change_target import ChangeTarget
 from tablespec.write.execution import Execution, Strategy
 from tablespec.write.merge_sink import Fragment, MergeSink, going
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, finish, run_all
@@ -67,7 +67,7 @@ def find_deleted(task: DeleteTask) -> Sequence[Fragment]:
     rows = task.target.placed(()).push_down_filters(task.predicate)
     for piece in task.slices:
         for batch in rows.open(piece.slice, piece.known):
-            sink.store_merged_rows(going(row_ids(batch, piece.slice.group.id)))
+            sink.store_merged_rows(going(task.target.row_ids(batch, piece.slice.group.id)))
     return sink.finish()
 
 

@@ -15,12 +15,11 @@ from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.expr.nodes import Predicate
 from tablespec.formats.base import TableFormat
 from tablespec.model.file import FileSlice
-from tablespec.model.row import FILE, POSITION, ROW_ID
 from tablespec.model.schema import Schema
 from tablespec.read.file_index import Filters, bound_filters
 from tablespec.read.task import TaskSlice, shares
 from tablespec.write.append import writable
-from tablespec.write.change_target import RowOp, row_ids
+from tablespec.write.change_target import RowOp
 from tablespec.write.execution import Execution, Strategy
 from tablespec.write.fit import check_names, fitted
 from tablespec.write.merge_keys import key_column, with_keys
@@ -149,8 +148,8 @@ def merge_slices(task: MergeTask) -> MergedSlices:
             if not here.source.num_rows and not merge_plan.reads_all:
                 continue
             for batch in rows.open(piece.slice, piece.known):
-                ids = row_ids(batch, piece.slice.group.id)
-                merge_batch(here, batch.drop_columns([FILE, POSITION, ROW_ID]), ids, sink, matched)
+                ids = target.row_ids(batch, piece.slice.group.id)
+                merge_batch(here, target.unplaced(batch), ids, sink, matched)
         return MergedSlices(sink.finish(), matched.serialize())
     except BaseException:
         sink.abort()

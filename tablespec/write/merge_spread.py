@@ -19,10 +19,9 @@ from tablespec.arrow.convert import by_logical_name, convert
 from tablespec.arrow.schema import arrow_schema, arrow_type, schema_of
 from tablespec.errors import InvalidPageError
 from tablespec.expr.nodes import Predicate
-from tablespec.model.row import FILE, POSITION, ROW_ID
 from tablespec.model.schema import BYTE, LONG, Field, Schema, StructType
 from tablespec.read.task import TaskSlice, shares
-from tablespec.write.change_target import ROW, ROW_TYPE, ChangeTarget, row_ids
+from tablespec.write.change_target import ROW, ROW_TYPE, ChangeTarget
 from tablespec.write.fit import fitted
 from tablespec.write.merge_keys import key_column, with_keys
 from tablespec.write.merge_match import Matching, insert_rows, merge_batch
@@ -122,8 +121,8 @@ class SpreadMerge:
         its_own_source = attrs.evolve(self.merge, keys=tuple((column, column) for column, _ in self.merge.keys))
         for piece in pieces:
             for batch in rows.open(piece.slice, piece.known):
-                ids = row_ids(batch, piece.slice.group.id)
-                own = batch.drop_columns([FILE, POSITION, ROW_ID])
+                ids = self.target.row_ids(batch, piece.slice.group.id)
+                own = self.target.unplaced(batch)
                 yield self._exchanged(own, _OF_TABLE, its_own_source, {TARGET: own.to_struct_array(), ROW: ids})
 
     def _exchanged(

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tablespec.errors import InvalidPageError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.model.file import FileSlice
-from tablespec.write.change_target import ROW, ChangeTarget, RowOp, checked_row_ids, row_ids
+from tablespec.write.change_target import ROW, ChangeTarget, RowOp, checked_row_ids
 from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, going, page
 
 
@@ -38,7 +38,7 @@ class UpdatablePageSource:
             self._pages = rows.open(self.slice)
         batch = next(self._pages, None)
         names = list(self.target.schema.names)
-        self._last = batch and batch.select(names).append_column(ROW, row_ids(batch, self.slice.group.id))
+        self._last = batch and batch.select(names).append_column(ROW, self.target.row_ids(batch, self.slice.group.id))
         return self._last
 
     def delete_rows(self, rows: pa.Array) -> None:

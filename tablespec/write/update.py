@@ -17,7 +17,7 @@ from tablespec.model.schema import Schema
 from tablespec.read.file_index import Filters, bound_filters
 from tablespec.read.task import TaskSlice, by_group, shares
 from tablespec.write.append import writable
-from tablespec.write.change_target import ChangeTarget, RowOp, row_ids
+from tablespec.write.change_target import ChangeTarget, RowOp
 from tablespec.write.delete import checked_predicate
 from tablespec.write.execution import Execution, Strategy
 from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, page
@@ -91,7 +91,7 @@ def change_rows(task: UpdateTask) -> Sequence[Fragment]:
         for group, pieces in by_group(task.slices):
             for batch in (batch for piece in pieces for batch in rows.open(piece.slice, piece.known)):
                 new = _new_values(batch, task.assignments)
-                sink.store_merged_rows(page(new, RowOp.UPDATE, row_ids(batch, group)), batch)
+                sink.store_merged_rows(page(new, RowOp.UPDATE, task.target.row_ids(batch, group)), batch)
             sink.settle(group)
         return sink.finish()
     except BaseException:

@@ -108,6 +108,31 @@ def test_a_strategy_that_is_none_is_refused(table):
 
 
 @both
+@pytest.mark.parametrize("name", ["_row_id", "_row_commit_version", "_op"])
+@pytest.mark.parametrize("feed", ["true", "false"])
+def test_rows_go_from_a_table_with_a_column_of_its_own_named_like_a_hidden_one(tmp_path, strategy, name, feed):
+    schema = pa.schema({"id": pa.int64(), name: pa.string()})
+    properties = {"delta.enableChangeDataFeed": feed}
+    table = tablespec.create_table(str(tmp_path / "named"), schema, properties=properties)
+    table.append(pa.table([range(6), list("abcdef")], schema=schema))
+
+    table.delete("id = 1", strategy=strategy)
+    table.replace_where(f"{name} = 'c'", pa.table([[2], ["c"]], schema=schema), data_columns=True, strategy=strategy)
+    table.replace_using([name], pa.table([[-4], ["e"]], schema=schema), strategy=strategy)
+    many = pa.table([[3, *range(10, 2010)], ["d", *"z" * 2000]], schema=schema)
+    table.replace_using([name, "id"], many, strategy=strategy)
+    handle = table.begin_delete("id = 5", strategy=strategy)
+    sources = [handle.page_source(file) for file in handle.files]
+    for source in sources:
+        while (page := source.get_next_page()) is not None:
+            source.delete_rows(page.column("_row"))
+    handle.finish([fragment for source in sources for fragment in source.finish()])
+
+    new = [(3, "d"), *((number, "z") for number in range(10, 2010))]
+    assert_same_rows(table.scan(), [(0, "a"), (2, "c"), (-4, "e"), *new])
+
+
+@both
 def test_files_that_match_as_a_whole_are_dropped_unread(table, tmp_path, strategy):
     for file in (tmp_path / "day=2").iterdir():
         file.write_bytes(b"")
