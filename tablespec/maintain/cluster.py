@@ -45,7 +45,7 @@ from tablespec.write.runner import Runner, Threads
 
 SPOOLS = 64
 BATCH_ROWS = 65_536
-_PLACE = "_place"
+_PLACE = "__tablespec_place"
 _UNORDERED = ("variant", "void")
 
 
@@ -84,7 +84,7 @@ def cluster(
     than one. `zorder` makes the ranges of all columns narrow.
     """
     check_cooldown(cooldown)
-    job = begin(format_, "cluster", where, whole_partitions=True)
+    job = begin(format_, "cluster", where, beside=_PLACE, whole_partitions=True)
     columns = _orderable(job.state.schema, by)
     tasks = plan(job.files, job.target, columns, _order(order), new_file_bytes(job, target_bytes))
     fragments = run(job, write_ordered, tasks, runner)

@@ -92,7 +92,7 @@ def compact(
     for, or `target_bytes`. A file that cannot be read stays in the table and is left alone for `cooldown`.
     """
     check_cooldown(cooldown)
-    job = begin(format_, "compact", where)
+    job = begin(format_, "compact", where, beside=GROUP)
     limits = Limits(
         target_bytes=new_file_bytes(job, target_bytes),
         min_files=min_files,

@@ -148,11 +148,19 @@ def maintainable(format_: TableFormat, operation: str) -> MaintainableFormat:
     raise ReadOnlyFormatError(format_.storage.url, kind, operation)
 
 
-def begin(format_: TableFormat, operation: str, where: Filters, *, whole_partitions: bool = False) -> RewriteJob:
-    """Pin the newest state and find the files that may hold matching rows, or all files of the partitions that have one."""
+def begin(
+    format_: TableFormat, operation: str, where: Filters, *, beside: str = "", whole_partitions: bool = False
+) -> RewriteJob:
+    """Pin the newest state and find the files that may hold matching rows, or all files of the partitions that have one.
+
+    `beside` names the column that rows have on their way beside those of the table.
+    """
     target = maintainable(format_, operation)
     state = target.latest()
     target.check_writable(state, operation)
+    if beside in state.schema:
+        feature = f"a column of its own named {beside}, which goes with rows on their way"
+        raise UnsupportedTableError(format_.storage.url, feature, f"rename it to {operation} the table")
     predicate = bound_filters(where, state.schema)
     found = target.live_files(state, predicate)
     if whole_partitions and not _decided_by_partitions(predicate, state):

@@ -11,6 +11,7 @@ from tablespec.errors import (
     CommitConflictError,
     InvalidOptionError,
     InvalidSchemaError,
+    UnsupportedTableError,
     UnsupportedTypeError,
 )
 from tablespec.maintain import cluster as clustering
@@ -180,6 +181,22 @@ def test_options_that_make_no_sense_are_refused(table, tmp_path, wrong, told):
     with pytest.raises(InvalidOptionError, match=told):
         table.cluster(["id"], **wrong)
     assert contents(tmp_path) == before
+
+
+def test_a_table_may_have_a_column_named_like_the_new_place_of_a_row(tmp_path):
+    table = tablespec.create_table(str(tmp_path), pa.schema({"id": pa.int64(), "_place": pa.string()}))
+    table.append(pa.table({"id": [2, 1], "_place": ["b", "a"]}))
+
+    table.cluster(["_place"])
+
+    assert table.scan().to_table().to_pylist() == [{"id": 1, "_place": "a"}, {"id": 2, "_place": "b"}]
+
+
+def test_a_table_with_a_column_named_like_one_of_a_clustering_is_refused(tmp_path):
+    table = tablespec.create_table(str(tmp_path), pa.schema({"__tablespec_place": pa.string()}))
+
+    with pytest.raises(UnsupportedTableError, match=r"named __tablespec_place, .* rename it to cluster the table"):
+        table.cluster(["__tablespec_place"])
 
 
 def test_a_column_of_lists_makes_no_order(tmp_path):

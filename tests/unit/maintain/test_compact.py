@@ -3,6 +3,7 @@ import pytest
 from pyroaring import BitMap64
 
 import tablespec
+from tablespec.arrow.schema import schema_of
 from tablespec.errors import UnsupportedTableError
 from tablespec.expr.nodes import TRUE
 from tablespec.formats.base import Change
@@ -192,6 +193,20 @@ def test_a_table_with_a_column_that_hides_row_ids_is_refused(tmp_path):
 
     with pytest.raises(UnsupportedTableError, match="a column named _row_id"):
         table.compact()
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.int64()], ids=str)
+def test_a_table_with_a_column_named_like_the_one_of_groups_is_refused(tmp_path, type_):
+    table = tablespec.create_table(str(tmp_path), pa.schema({"id": pa.int64()}))
+    table.append(pa.table({"id": [1, 2, 3]}))
+    table.delete("id = 1")
+    table.add_columns(schema_of(pa.schema({"__tablespec_group": type_})))
+    before = contents(tmp_path)
+
+    with pytest.raises(UnsupportedTableError, match=r"named __tablespec_group, .* rename it to compact the table"):
+        table.compact()
+
+    assert contents(tmp_path) == before
 
 
 def test_columns_that_were_added_later_are_null_in_old_rows(tmp_path):
