@@ -25,7 +25,7 @@ def set_properties(format_: TableFormat, properties: Mapping[str, str | None], *
     target = writable(format_, "set_properties")
     state = target.latest()
     for name, value in properties.items():
-        if str(name).startswith(CONSTRAINT) and value not in (None, state.properties.get(name)):
+        if str(name).lower().startswith(CONSTRAINT) and value not in (None, state.properties.get(name)):
             expected = "no new constraint: add_constraint looks whether all rows satisfy it"
             raise InvalidPropertyError(name, str(value), expected)
     merged = {**state.properties, **{name: value for name, value in properties.items() if value is not None}}

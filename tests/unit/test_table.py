@@ -8,6 +8,7 @@ from tablespec import Profile
 from tablespec.errors import (
     InstantNotFoundError,
     InvalidOptionError,
+    InvalidPropertyError,
     InvalidSchemaError,
     NotATableError,
     ReadOnlyFormatError,
@@ -259,6 +260,18 @@ def test_a_limited_history_has_the_newest_instants_and_reads_no_others(tmp_path)
 def test_a_profile_that_is_none_is_refused(tmp_path):
     with pytest.raises(InvalidOptionError, match=r"profile is 'strict'; expected Profile\.OPEN or Profile\.STRICT"):
         tablespec.create_table(f"{tmp_path}/table", SCHEMA, profile="strict")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("nope >", "position"), ("nope > 0", "no column 'nope'"), ("id = 'x'", "does not fit"), ("", "no condition")],
+)
+@pytest.mark.parametrize("name", ["delta.constraints.c", "Delta.Constraints.C"])
+def test_no_table_is_made_with_a_constraint_that_no_row_can_be_held_against(tmp_path, name, text, why):
+    with pytest.raises(InvalidPropertyError, match=f"{name} is .*; expected a condition on rows: .*{why}"):
+        tablespec.create_table(f"{tmp_path}/table", SCHEMA, properties={name: text})
 
     assert list(tmp_path.iterdir()) == []
 

@@ -26,6 +26,7 @@ from tablespec.formats.delta.properties import (
     IN_COMMIT_TIMESTAMPS,
     TOP_LEVEL_ACTIONS,
     check_change,
+    check_constraints,
     check_properties,
     needed_features,
     of_new_table,
@@ -70,6 +71,7 @@ def creation(
     declared = STRICT_PROPERTIES if profile is Profile.STRICT else ()
     configuration = {**dict(hidden_column_properties()), **dict(declared), **of_new_table(dict(properties))}
     check_properties(configuration)
+    check_constraints(configuration, schema)
     schema, configuration = with_mapping(schema, configuration)
     protocol = upgraded(
         ProtocolAction(min_reader_version=1, min_writer_version=1),

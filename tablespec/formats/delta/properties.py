@@ -9,7 +9,8 @@ from datetime import timedelta
 import attrs
 import msgspec
 
-from tablespec.errors import InvalidPropertyError
+from tablespec.errors import InvalidPropertyError, TableSpecError, UnsupportedOperatorError
+from tablespec.expr.bind import bind
 from tablespec.formats.delta.schema_json import metadata_of
 from tablespec.model.schema import ArrayType, DataType, Field, MapType, Schema, StructType
 
@@ -104,6 +105,19 @@ def check_properties(properties: Mapping[str, str]) -> None:
             raise InvalidPropertyError(name, value, "a number of bytes, such as 134217728 or 128mb")
         if name in (_FILE_RETENTION, _LOG_RETENTION):
             _interval(name, value)
+
+
+def check_constraints(properties: Mapping[str, str], schema: Schema) -> None:
+    """Raise for a constraint of a new table that no row could be held against."""
+    for name, text in properties.items():
+        if _is_constraint(name):
+            try:
+                bind(text, schema)
+            except UnsupportedOperatorError:
+                # What Spark can check, for rows that Spark writes.
+                continue
+            except TableSpecError as error:
+                raise InvalidPropertyError(name, text, f"a condition on rows: {error}") from error
 
 
 def check_change(before: Mapping[str, str], after: Mapping[str, str]) -> None:

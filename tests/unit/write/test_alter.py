@@ -167,6 +167,8 @@ def test_a_constraint_is_no_property_to_set(table, tmp_path, text):
 
     with pytest.raises(InvalidPropertyError, match="add_constraint looks whether all rows satisfy it"):
         table.set_properties({"delta.constraints.other": text})
+    with pytest.raises(InvalidPropertyError, match="add_constraint looks whether all rows satisfy it"):
+        table.set_properties({"DELTA.Constraints.other": text})
     assert contents(tmp_path) == before
 
     table.set_properties({"delta.constraints.positive": "id > 0", "owner": "me"})
