@@ -69,7 +69,7 @@ from tablespec.read.changes import ChangeScan
 from tablespec.read.file_index import At, Filters
 from tablespec.read.incremental import IncrementalScan
 from tablespec.read.scan import Scan
-from tablespec.sql.query import altered_table, changed_table, names_in
+from tablespec.sql.query import changed_table, names_in
 from tablespec.sql.run import Queries, Tables, run_statement
 from tablespec.storage.store import Storage
 from tablespec.table import Table
@@ -190,7 +190,6 @@ __all__ = [
     "UnsupportedTableError",
     "UpdatablePageSource",
     "all_of",
-    "altered_table",
     "changed_table",
     "columns_of",
     "create_table",

@@ -15,10 +15,12 @@ from tablespec.errors import (
     InvalidSchemaError,
     NotATableError,
     TableNotFoundError,
+    UnsupportedByEngineError,
 )
 from tablespec.formats.base import OpenOptions, Profile
 from tablespec.formats.detect import create_format, is_of_log, is_table, open_format
 from tablespec.model.schema import Schema
+from tablespec.sql.query import altered_tables
 from tablespec.storage.store import Storage
 from tablespec.table import Table
 from tablespec.txn.transaction import new_operation_id
@@ -179,6 +181,19 @@ class Catalogs:
     def has(self, name: tuple[str, ...] | None) -> bool:
         """Whether a name, in parts, begins with that of a catalog."""
         return name is not None and len(name) > 1 and name[0] in dict(self.named)
+
+    def check_unaltered(self, text: str, engine: str) -> None:
+        """Raise for statements that an engine would run on what stands for tables of these catalogs, which would stay as they are."""
+        altered = next((name for name in altered_tables(text) if self.has(name)), None)
+        if altered is not None:
+            what = (
+                f"make, change or remove {'.'.join(altered)}, which belongs to an attached catalog, by this statement"
+            )
+            way_out = (
+                "begin it with DELETE, UPDATE, INSERT or MERGE to change rows, one statement at a time, "
+                "and make and remove tables by the catalog"
+            )
+            raise UnsupportedByEngineError(engine, what, way_out)
 
     def find(self, name: tuple[str, ...]) -> Table | None:
         """The table that the first three parts of a name stand for, asking for SELECT; None where there is no such table."""

@@ -18,8 +18,6 @@ from tablespec import (
     Catalogs,
     ChangeResult,
     Table,
-    UnsupportedByEngineError,
-    altered_table,
     changed_table,
     source_errors,
 )
@@ -47,7 +45,7 @@ def sql(
     """
     catalogs = _ATTACHED.get(con, Catalogs())
     if not catalogs.has(changed_table(statement)):
-        _check_others(catalogs, statement)
+        catalogs.check_unaltered(statement, "DuckDB")
         return con.sql(_with_views(con, catalogs, statement))
     return tablespec.sql(
         statement,
@@ -55,17 +53,6 @@ def sql(
         data_columns=data_columns,
         queries=lambda text: _answer(con, catalogs, text),
     )
-
-
-def _check_others(catalogs: Catalogs, statement: str) -> None:
-    """Raise for a statement that DuckDB would run on what stands for a table of a catalog, which stays as it is then."""
-    name = altered_table(statement)
-    if name is not None and catalogs.has(name):
-        what = f"make, change or remove {'.'.join(name)}, a table of a catalog, by this statement"
-        way_out = (
-            "begin it with DELETE, UPDATE, INSERT or MERGE to change rows, and make and remove tables by the catalog"
-        )
-        raise UnsupportedByEngineError("DuckDB", what, way_out)
 
 
 def _answer(con: DuckDBPyConnection, catalogs: Catalogs, query: str) -> _Answer:

@@ -14,8 +14,6 @@ from tablespec import (
     Catalog,
     Catalogs,
     ChangeResult,
-    UnsupportedByEngineError,
-    altered_table,
     changed_table,
     names_in,
     source_errors,
@@ -41,22 +39,11 @@ def sql(
     """
     catalogs = _ATTACHED.get(context, Catalogs())
     if not catalogs.has(changed_table(statement)):
-        _check_others(catalogs, statement)
+        catalogs.check_unaltered(statement, "Polars")
         return _asked(context, catalogs, statement)
     return tablespec.sql(
         statement, catalogs, data_columns=data_columns, queries=lambda text: _answer(context, catalogs, text)
     )
-
-
-def _check_others(catalogs: Catalogs, statement: str) -> None:
-    """Raise for a statement that Polars would run on what stands for a table of a catalog, which stays as it is then."""
-    name = altered_table(statement)
-    if name is not None and catalogs.has(name):
-        what = f"make, change or remove {'.'.join(name)}, a table of a catalog, by this statement"
-        way_out = (
-            "begin it with DELETE, UPDATE, INSERT or MERGE to change rows, and make and remove tables by the catalog"
-        )
-        raise UnsupportedByEngineError("Polars", what, way_out)
 
 
 def _answer(context: pl.SQLContext[pl.LazyFrame], catalogs: Catalogs, query: str) -> _Answer:

@@ -48,6 +48,7 @@ def sql(spark: SparkSession, statement: str, *, data_columns: bool = False) -> C
     """
     tables = _Tables(spark, _ATTACHED.get(session_id(spark), Catalogs()))
     if not tables.catalogs.has(changed_table(statement)):
+        tables.catalogs.check_unaltered(statement, "Spark")
         return tables.query(statement)
     return tablespec.sql(statement, tables, data_columns=data_columns, queries=lambda text: _Answer(tables.query(text)))
 

@@ -76,13 +76,18 @@ def statement_tree(found: list[Token], text: str) -> exp.Expr:
 
 def statement_tokens(text: str) -> list[Token]:
     """The tokens of one statement, without a semicolon at its end; raises InvalidStatementError for more than one."""
-    found = _tokens(text, InvalidStatementError)
+    found = text_tokens(text)
     while found and found[-1].token_type == TokenType.SEMICOLON:
         found.pop()
     for token in found:
         if token.token_type == TokenType.SEMICOLON:
             raise InvalidStatementError(text, token.start, "one statement is run at a time")
     return found
+
+
+def text_tokens(text: str) -> list[Token]:
+    """The tokens of a text of any number of statements."""
+    return _tokens(text, InvalidStatementError)
 
 
 def _tokens(text: str, invalid: _Invalid) -> list[Token]:

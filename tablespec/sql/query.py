@@ -8,16 +8,32 @@ import attrs
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tablespec.errors import InvalidStatementError
-from tablespec.expr.dialect import statement_tokens
+from tablespec.expr.dialect import statement_tokens, text_tokens
 
 _BEFORE_NAMES = {"DELETE": ("FROM",), "UPDATE": (), "INSERT": ("INTO", "OVERWRITE", "TABLE"), "MERGE": ("INTO",)}
-_OTHER_VERBS = ("ALTER", "COPY", "CREATE", "DROP", "TRUNCATE")
+_OTHER_VERBS = ("ALTER", "COMMENT", "COPY", "CREATE", "DROP", "REPLACE", "TRUNCATE")
+# These take several names.
+_LISTING_VERBS = ("DROP", "TRUNCATE")
 # What may stand between the verb of any statement and the name of the table that it is about.
 _BEFORE_ALL_NAMES = {
-    *("EXISTS", "FROM", "IF", "IGNORE", "INTO", "MATERIALIZED", "NOT", "OR", "OVERWRITE", "REPLACE"),
-    *("TABLE", "TEMP", "TEMPORARY", "VIEW"),
+    *(
+        "COLUMN",
+        "DATABASE",
+        "EXISTS",
+        "EXTERNAL",
+        "FROM",
+        "GLOBAL",
+        "IF",
+        "IGNORE",
+        "INTO",
+        "MATERIALIZED",
+        "NAMESPACE",
+        "NOT",
+    ),
+    *("ON", "OR", "OVERWRITE", "REPLACE", "SCHEMA", "TABLE", "TEMP", "TEMPORARY", "VIEW"),
 }
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "MAP", "REDUCE")
+_BEGINNINGS = (*_BEFORE_NAMES, *_OTHER_VERBS, *_QUERIES)
 
 
 @attrs.frozen
@@ -40,36 +56,21 @@ def changed_table(text: str) -> tuple[str, ...] | None:
     start = 1
     while _word(tokens, start) in _BEFORE_NAMES[first] and _word(tokens, start + 1) != ".":
         start += 1
-    return tuple(token.text for token in tokens[start : _end_of_name(tokens, start) : 2]) or None
+    return _name(tokens, start) or None
 
 
-def altered_table(text: str) -> tuple[str, ...] | None:
-    """The name, in parts, of the table that a statement of any kind makes, changes or removes; None for one that only reads."""
-    try:
-        tokens = statement_tokens(text)
-    except InvalidStatementError:
-        return None
-    first = _after_with(tokens) if _word(tokens, 0) == "WITH" else 0
-    if _word(tokens, first) not in (*_BEFORE_NAMES, *_OTHER_VERBS):
-        return None
-    start = first + 1
-    while _word(tokens, start) in _BEFORE_ALL_NAMES and _word(tokens, start + 1) != ".":
-        start += 1
-    end = _end_of_name(tokens, start)
-    if _word(tokens, first) == "COPY" and not _is_filled(tokens, end):
-        return None
-    return tuple(token.text for token in tokens[start:end:2]) or None
+def altered_tables(text: str) -> tuple[tuple[str, ...], ...]:
+    """The names, in parts, of the tables that the statements of a text make, change or remove, or would if they were not explained."""
+    return tuple(name for tokens in _statements(text) for name in _altered(tokens))
 
 
 def names_in(text: str) -> tuple[tuple[str, ...], ...]:
-    """Every name of several parts that stands in a statement, whatever it is the name of; none where it cannot be read."""
-    try:
-        tokens = statement_tokens(text)
-    except InvalidStatementError:
-        return ()
-    starts = [start for start in range(len(tokens)) if not start or _word(tokens, start - 1) != "."]
-    found = [tokens[start : _end_of_name(tokens, start) : 2] for start in starts]
-    return tuple(tuple(token.text for token in parts) for parts in found if len(parts) > 1)
+    """Every name of several parts that stands in a text, whatever it is the name of; none where it cannot be read."""
+    found = list[tuple[str, ...]]()
+    for tokens in _statements(text):
+        starts = [start for start in range(len(tokens)) if not start or _word(tokens, start - 1) != "."]
+        found += [_name(tokens, start) for start in starts]
+    return tuple(name for name in found if len(name) > 1)
 
 
 @attrs.frozen
@@ -130,6 +131,53 @@ def _first_of_insert(tokens: Sequence[Token]) -> int | None:
     return None
 
 
+def _statements(text: str) -> list[list[Token]]:
+    """The tokens of each statement of a text, of one that is explained without that; none where it cannot be read."""
+    found: list[list[Token]] = [[]]
+    try:
+        tokens = text_tokens(text)
+    except InvalidStatementError:
+        return []
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            found.append([])
+        else:
+            found[-1].append(token)
+    return [statement for one in found for statement in _unexplained(one)]
+
+
+def _unexplained(tokens: list[Token]) -> list[list[Token]]:
+    if _word(tokens, 0) != "EXPLAIN" or len(tokens) < 2:
+        return [tokens]
+    # What follows is one token, like a text: options and a statement.
+    return [
+        inner[next((index for index in range(len(inner)) if _word(inner, index) in _BEGINNINGS), len(inner)) :]
+        for inner in _statements(tokens[1].text)
+    ]
+
+
+def _altered(tokens: Sequence[Token]) -> list[tuple[str, ...]]:
+    """The names of the tables that one statement alters."""
+    first = _after_with(tokens) if _word(tokens, 0) == "WITH" else 0
+    if _word(tokens, first) == "FROM":
+        # Spark can write the query first.
+        verbs = [index for index in range(first, len(tokens)) if _word(tokens, index) == "INSERT"]
+        return [name for verb in verbs for name in _altered(tokens[verb:])]
+    verb = _word(tokens, first)
+    if verb not in (*_BEFORE_NAMES, *_OTHER_VERBS):
+        return []
+    start = first + 1
+    while _word(tokens, start) in _BEFORE_ALL_NAMES and _word(tokens, start + 1) != ".":
+        start += 1
+    if verb == "COPY" and not _is_filled(tokens, _end_of_name(tokens, start)):
+        return []
+    names = [_name(tokens, start)]
+    while verb in _LISTING_VERBS and _word(tokens, end := _end_of_name(tokens, start)) == ",":
+        start = end + 1
+        names.append(_name(tokens, start))
+    return [name for name in names if name]
+
+
 def _after_with(tokens: Sequence[Token]) -> int:
     """Where the statement begins to which WITH gives names of queries."""
     depth = 0
@@ -155,6 +203,11 @@ def _closing(tokens: Sequence[Token], opening: int) -> int:
         if depth == 0:
             return index
     return len(tokens)
+
+
+def _name(tokens: Sequence[Token], start: int) -> tuple[str, ...]:
+    """The name that begins there, in parts; empty where none does."""
+    return tuple(token.text for token in tokens[start : _end_of_name(tokens, start) : 2])
 
 
 def _end_of_name(tokens: Sequence[Token], start: int) -> int:

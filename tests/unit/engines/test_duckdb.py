@@ -300,6 +300,9 @@ def test_statements_take_their_rows_from_queries_of_duckdb(con, lake):
         "ALTER TABLE lake.db.trips RENAME TO others",
         "CREATE OR REPLACE VIEW lake.db.trips AS SELECT 1 AS id",
         "CREATE TABLE lake.db.others AS SELECT 1 AS id",
+        "EXPLAIN DELETE FROM lake.db.trips",
+        "CREATE TABLE own (id INTEGER); DELETE FROM lake.db.trips WHERE id = 1",
+        "DROP TABLE IF EXISTS own, lake.db.trips",
     ],
 )
 def test_statements_that_would_alter_what_stands_for_a_catalog_table_are_refused(con, lake, statement):
@@ -308,6 +311,7 @@ def test_statements_that_would_alter_what_stands_for_a_catalog_table_are_refused
     with pytest.raises(tablespec.UnsupportedByEngineError, match=r"lake\.db\.(trips|others)"):
         tablespec_duckdb.sql(con, statement)
 
+    assert not con.sql("FROM duckdb_tables() WHERE table_name = 'own'").fetchall()
     assert_same_rows(found.to_arrow_table(), TRIPS)
     assert_same_rows(lake.load("db.trips").scan(), TRIPS)
 

@@ -287,19 +287,33 @@ def test_statements_go_to_attached_catalogs_with_queries_of_polars(tmp_path):
         "DROP TABLE lake.db.trips",
         "CREATE TABLE lake.db.trips AS SELECT 1 AS id",
         "CREATE TABLE lake.db.others AS SELECT 1 AS id",
+        "EXPLAIN TRUNCATE TABLE lake.db.trips",
+        "DROP TABLE own, lake.db.trips",
+        "SELECT 1; DELETE FROM lake.db.trips",
     ],
 )
 def test_statements_that_polars_would_run_on_what_stands_for_a_catalog_table_are_refused(tmp_path, statement):
     lake = tablespec.Catalog(str(tmp_path))
     lake.create_table("db.trips", TRIPS.schema).append(TRIPS)
-    context = pl.SQLContext()
+    context = pl.SQLContext(own=pl.LazyFrame({"id": [1]}))
     tablespec_polars.attach_catalog(context, lake, "lake")
 
     with pytest.raises(tablespec.UnsupportedByEngineError, match=r"lake\.db\.(trips|others)"):
         tablespec_polars.sql(context, statement)
 
-    assert context.tables() == []
+    assert context.tables() == ["own"]
     assert_same_rows(lake.load("db.trips").scan(), TRIPS)
+
+
+def test_the_plan_of_a_query_on_a_table_of_a_catalog_is_explained(tmp_path):
+    lake = tablespec.Catalog(str(tmp_path))
+    lake.create_table("db.trips", TRIPS.schema).append(TRIPS)
+    context = pl.SQLContext()
+    tablespec_polars.attach_catalog(context, lake, "lake")
+
+    plan = tablespec_polars.sql(context, "EXPLAIN SELECT id FROM lake.db.trips WHERE id > 1").collect()
+
+    assert 'SELECTION: col("id") > 1' in plan.to_series().str.strip_chars().to_list()
 
 
 def test_tables_of_a_catalog_are_named_in_queries_of_polars(tmp_path):

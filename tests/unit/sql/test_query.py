@@ -8,7 +8,7 @@ import pytest
 import tablespec
 from tablespec.errors import InvalidStatementError
 from tablespec.sql.parse import parse_statement
-from tablespec.sql.query import altered_table, changed_table, names_in
+from tablespec.sql.query import altered_tables, changed_table, names_in
 from tests.rows import assert_same_rows
 
 
@@ -38,33 +38,48 @@ def test_the_table_that_a_statement_changes_is_told_by_its_first_words(text, nam
 
 
 @pytest.mark.parametrize(
-    ("text", "name"),
+    ("text", "names"),
     [
-        ("WITH x AS (SELECT (1)), y (a) AS (SELECT 2) INSERT INTO lake.db.t SELECT * FROM x", ("lake", "db", "t")),
-        ("WITH x AS (SELECT 1) DELETE FROM lake.db.t", ("lake", "db", "t")),
-        ("INSERT OR REPLACE INTO lake.db.t VALUES (1)", ("lake", "db", "t")),
-        ("truncate lake.db.t", ("lake", "db", "t")),
-        ("TRUNCATE TABLE table.db.t", ("table", "db", "t")),
-        ("DROP TABLE IF EXISTS lake.db.t", ("lake", "db", "t")),
-        ("DROP VIEW `lake`.db.t;", ("lake", "db", "t")),
-        ("ALTER TABLE lake.db.t RENAME TO u", ("lake", "db", "t")),
-        ("CREATE TABLE IF NOT EXISTS lake.db.t AS SELECT 1", ("lake", "db", "t")),
-        ("CREATE OR REPLACE VIEW lake.db.t AS SELECT 1", ("lake", "db", "t")),
-        ("COPY lake.db.t (a, b) FROM 'x.csv'", ("lake", "db", "t")),
-        ("COPY lake.db.t TO 'x.csv'", None),
-        ("COPY (SELECT * FROM lake.db.t) TO 'x.csv'", None),
-        ("CREATE TEMP VIEW v AS SELECT * FROM lake.db.t", ("v",)),
-        ("INSERT INTO own SELECT * FROM lake.db.t", ("own",)),
-        ("WITH x AS (SELECT 1) SELECT * FROM lake.db.t", None),
-        ("SELECT * FROM lake.db.t", None),
-        ("DROP", None),
-        ("WITH", None),
-        ("SELECT 'open", None),
-        ("", None),
+        ("WITH x AS (SELECT (1)), y (a) AS (SELECT 2) INSERT INTO lake.db.t SELECT * FROM x", [("lake", "db", "t")]),
+        ("WITH x AS (SELECT 1) DELETE FROM lake.db.t", [("lake", "db", "t")]),
+        ("INSERT OR REPLACE INTO lake.db.t VALUES (1)", [("lake", "db", "t")]),
+        ("truncate lake.db.t", [("lake", "db", "t")]),
+        ("TRUNCATE TABLE table.db.t", [("table", "db", "t")]),
+        ("DROP TABLE IF EXISTS lake.db.t", [("lake", "db", "t")]),
+        ("DROP VIEW `lake`.db.t;", [("lake", "db", "t")]),
+        ("ALTER TABLE lake.db.t RENAME TO u", [("lake", "db", "t")]),
+        ("CREATE TABLE IF NOT EXISTS lake.db.t AS SELECT 1", [("lake", "db", "t")]),
+        ("CREATE OR REPLACE VIEW lake.db.t AS SELECT 1", [("lake", "db", "t")]),
+        ("COPY lake.db.t (a, b) FROM 'x.csv'", [("lake", "db", "t")]),
+        ("COPY lake.db.t TO 'x.csv'", []),
+        ("COPY (SELECT * FROM lake.db.t) TO 'x.csv'", []),
+        ("CREATE TEMP VIEW v AS SELECT * FROM lake.db.t", [("v",)]),
+        ("INSERT INTO own SELECT * FROM lake.db.t", [("own",)]),
+        ("WITH x AS (SELECT 1) SELECT * FROM lake.db.t", []),
+        ("SELECT * FROM lake.db.t", []),
+        ("DROP TABLE own, lake.db.t, `lake`.db.u", [("own",), ("lake", "db", "t"), ("lake", "db", "u")]),
+        ("CREATE SCHEMA lake.db", [("lake", "db")]),
+        ("REPLACE TABLE lake.db.t AS SELECT 1", [("lake", "db", "t")]),
+        ("COMMENT ON TABLE lake.db.t IS 'x'", [("lake", "db", "t")]),
+        (
+            "FROM x INSERT INTO a.b SELECT 1 INSERT OVERWRITE TABLE lake.db.t SELECT 2",
+            [("a", "b"), ("lake", "db", "t")],
+        ),
+        ("WITH y AS (SELECT 1) FROM y INSERT INTO lake.db.t SELECT *", [("lake", "db", "t")]),
+        ("FROM lake.db.t SELECT x", []),
+        ("explain delete from lake.db.t", [("lake", "db", "t")]),
+        ("EXPLAIN (FORMAT json) INSERT INTO own SELECT * FROM lake.db.t", [("own",)]),
+        ("EXPLAIN EXTENDED SELECT * FROM lake.db.t", []),
+        ("SELECT 1; DROP TABLE own; EXPLAIN ANALYZE DELETE FROM lake.db.t;", [("own",), ("lake", "db", "t")]),
+        ("EXPLAIN", []),
+        ("DROP", []),
+        ("WITH", []),
+        ("SELECT 'open", []),
+        ("", []),
     ],
 )
-def test_the_table_that_a_statement_of_any_kind_alters_is_told_by_its_first_words(text, name):
-    assert altered_table(text) == name
+def test_the_tables_that_statements_of_any_kind_alter_are_told_by_their_first_words(text, names):
+    assert altered_tables(text) == tuple(names)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +88,7 @@ def test_the_table_that_a_statement_of_any_kind_alters_is_told_by_its_first_word
         ('SELECT a.b.c.d, 1.5 FROM "a".b.c JOIN x ON x.i = 1', {("a", "b", "c", "d"), ("a", "b", "c"), ("x", "i")}),
         ("SELECT 'a.b.c' -- a.b.c", set()),
         ("a.b", {("a", "b")}),
+        ("EXPLAIN SELECT * FROM a.b.c; SELECT 1", {("a", "b", "c")}),
         ("SELECT 'open", set()),
     ],
 )

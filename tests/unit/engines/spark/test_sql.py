@@ -140,6 +140,25 @@ def test_other_statements_are_sparks(spark, trips):
     tablespec_spark.sql(spark, "DROP TABLE default.own")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "WITH x AS (SELECT 9L id) INSERT INTO lake.db.trips BY NAME SELECT * FROM x",
+        "FROM tips INSERT INTO lake.db.trips SELECT id, 'x', tip",
+        "TRUNCATE TABLE lake.db.trips",
+        "DROP TABLE lake.db.trips",
+        "ALTER TABLE lake.db.trips RENAME TO others",
+        "CREATE TABLE lake.db.others AS SELECT 1 AS id",
+        "EXPLAIN DELETE FROM lake.db.trips WHERE id = 1",
+    ],
+)
+def test_statements_that_spark_has_no_way_to_run_on_a_table_of_the_catalog_are_refused(spark, trips, statement):
+    with pytest.raises(tablespec.UnsupportedByEngineError, match=r"^Spark cannot .* lake\.db\.(trips|others)"):
+        tablespec_spark.sql(spark, statement)
+
+    assert_same_rows(trips.scan(), ROWS)
+
+
 def test_what_is_wrong_with_a_statement_is_told_by_name(spark, trips):
     with pytest.raises(tablespec.TableSpecError, match=r"there is no table at .*lake/db/nothing"):
         tablespec_spark.sql(spark, "SELECT * FROM lake.db.nothing")
