@@ -244,13 +244,7 @@ def create_table(
 ) -> Table:
     """A new table in the native format; `key` names the columns that identify a record."""
     storage = Storage.at(url, storage_options)
-    new = NewTable(
-        schema=schema,
-        partition_by=tuple(partition_by),
-        key=tuple(key),
-        properties=tuple((properties or {}).items()),
-        profile=profile,
-    )
+    new = NewTable.of(schema, partition_by, key, properties, profile)
     return create_at(storage, access_to(storage.url, authorizer, principal), new)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 import pyarrow as pa
 
-from tablespec.arrow.schema import schema_of
+from tablespec.arrow.schema import columns_of
 from tablespec.errors import (
     InvalidNameError,
     InvalidOptionError,
@@ -41,6 +41,29 @@ class NewTable:
     properties: tuple[tuple[str, str], ...] = ()
     profile: Profile = Profile.OPEN
 
+    @classmethod
+    def of(
+        cls,
+        schema: Schema | pa.Schema,
+        partition_by: Sequence[str],
+        key: Sequence[str],
+        properties: Mapping[str, str] | None,
+        profile: Profile,
+    ) -> NewTable:
+        """A new table as its makers tell it; raises for names and properties in a shape that may mean something else."""
+        for option, names in (("partition_by", partition_by), ("key", key)):
+            if isinstance(names, str) or not isinstance(names, Collection):
+                raise InvalidOptionError(option, repr(names), "the names of columns, such as ['id']")
+        if not isinstance(properties, Mapping | None):
+            raise InvalidOptionError("properties", repr(properties), "names with values, such as {'owner': 'me'}")
+        return cls(
+            schema=schema,
+            partition_by=tuple(partition_by),
+            key=tuple(key),
+            properties=tuple((properties or {}).items()),
+            profile=profile,
+        )
+
 
 def open_at(
     storage: Storage, access: Access, *, check_protocol: bool = True, options: OpenOptions = OpenOptions()
@@ -55,7 +78,7 @@ def create_at(storage: Storage, access: Access, new: NewTable) -> Table:
     access.check(Privilege.INSERT)
     if not isinstance(new.profile, Profile):
         raise InvalidOptionError("profile", repr(new.profile), " or ".join(map(str, Profile)))
-    columns = schema_of(new.schema) if isinstance(new.schema, pa.Schema) else new.schema
+    columns = columns_of(new.schema)
     named = dict(new.properties)
     if new.key:
         named[RECORD_KEY] = _record_key(columns, new.key)
@@ -110,13 +133,7 @@ class Catalog:
         profile: Profile = Profile.OPEN,
     ) -> Table:
         """A new table of that name, in the native format; asks for INSERT."""
-        new = NewTable(
-            schema=schema,
-            partition_by=tuple(partition_by),
-            key=tuple(key),
-            properties=tuple((properties or {}).items()),
-            profile=profile,
-        )
+        new = NewTable.of(schema, partition_by, key, properties, profile)
         return create_at(self._place(name), self._access(name), new)
 
     def exists(self, name: str) -> bool:

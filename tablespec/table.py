@@ -326,7 +326,7 @@ class Table:
         """Declare table features; they cannot be taken back."""
         return alter.upgrade_protocol(self._allowed(Privilege.UPDATE), features)
 
-    def add_columns(self, columns: Schema, *, auto_upgrade: bool = True) -> Instant:
+    def add_columns(self, columns: Schema | pa.Schema, *, auto_upgrade: bool = True) -> Instant:
         """Add nullable columns at the end."""
         return alter.add_columns(self._allowed(Privilege.UPDATE), columns, auto_upgrade=auto_upgrade)
 

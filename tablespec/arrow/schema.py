@@ -7,7 +7,7 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from tablespec.errors import UnsupportedTypeError
+from tablespec.errors import InvalidOptionError, UnsupportedTypeError
 from tablespec.model.schema import (
     BINARY,
     BOOLEAN,
@@ -98,6 +98,17 @@ def arrow_type(data_type: DataType) -> pa.DataType:
 def arrow_field(field: Field) -> pa.Field:
     """The Arrow field of a column, under its logical name."""
     return pa.field(field.name, arrow_type(field.type), field.nullable)
+
+
+def columns_of(schema: Schema | pa.Schema) -> Schema:
+    """The columns that somebody gives for a table, as a schema of our own or of Arrow."""
+    if isinstance(schema, Schema):
+        return schema
+    if not isinstance(schema, pa.Schema):
+        raise InvalidOptionError(
+            "schema", f"a {type(schema).__name__}", "columns as a pyarrow.Schema or a tablespec Schema"
+        )
+    return schema_of(schema)
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:

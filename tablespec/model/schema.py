@@ -152,6 +152,8 @@ class Schema:
         """The field at `path`; names that differ only in case match when exactly one does."""
         fields = self.fields
         for depth, name in enumerate(path):
+            if not isinstance(name, str):
+                raise ColumnNotFoundError(repr(name), ())
             found = (self._by_name.get(name) if depth == 0 else None) or _find(fields, name)
             if found is None:
                 where = "the table" if depth == 0 else f"the struct {'.'.join(path[:depth])}"

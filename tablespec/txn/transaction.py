@@ -10,7 +10,13 @@ from typing import assert_never
 
 import attrs
 
-from tablespec.errors import CommitConflictError, CommitRetriesExhaustedError, TableSpecError, TableSpecWarning
+from tablespec.errors import (
+    CommitConflictError,
+    CommitRetriesExhaustedError,
+    InvalidOptionError,
+    TableSpecError,
+    TableSpecWarning,
+)
 from tablespec.formats.base import Change, Committed, Lost, TableState, WritableFormat
 from tablespec.model.instant import Instant
 from tablespec.txn.conflict import conflict, isolation_of
@@ -31,6 +37,12 @@ class Retries:
         return random.uniform(0, min(self.longest_pause, self.first_pause * 2**attempt))
 
 
+def check_retries(retries: Retries) -> None:
+    """Raise for what does not say how often a lost race is run again."""
+    if not isinstance(retries, Retries):
+        raise InvalidOptionError("retries", repr(retries), "Retries, such as Retries(attempts=3)")
+
+
 def new_operation_id() -> str:
     """An id that tells one's own commit from those of others."""
     return str(uuid.uuid4())
@@ -41,6 +53,7 @@ def commit(format_: WritableFormat, change: Change, state: TableState, retries: 
 
     After each lost race the commits that came in between are checked; a conflict raises and nothing has changed.
     """
+    check_retries(retries)
     if not change.operation_id:
         change = attrs.evolve(change, operation_id=new_operation_id())
     for attempt in range(retries.attempts):

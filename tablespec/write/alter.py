@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from tablespec.arrow.schema import arrow_schema
-from tablespec.errors import InvalidPropertyError, InvalidSchemaError
+import pyarrow as pa
+
+from tablespec.arrow.schema import arrow_schema, columns_of
+from tablespec.errors import InvalidOptionError, InvalidPropertyError, InvalidSchemaError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE
 from tablespec.formats.base import Change, ReadsWhere, TableFormat
@@ -23,6 +25,8 @@ CONSTRAINT = "delta.constraints."
 def set_properties(format_: TableFormat, properties: Mapping[str, str | None], *, auto_upgrade: bool = True) -> Instant:
     """Set table properties, and drop those that are given as None; constraints can only be dropped here."""
     target = writable(format_, "set_properties")
+    if not isinstance(properties, Mapping):
+        raise InvalidOptionError("properties", repr(properties), "names with values, such as {'owner': 'me'}")
     state = target.latest()
     for name, value in properties.items():
         if str(name).lower().startswith(CONSTRAINT) and value not in (None, state.properties.get(name)):
@@ -40,6 +44,9 @@ def set_properties(format_: TableFormat, properties: Mapping[str, str | None], *
 def upgrade_protocol(format_: TableFormat, features: Sequence[str]) -> Instant:
     """Declare table features; they cannot be taken back."""
     target = writable(format_, "upgrade_protocol")
+    named = isinstance(features, Collection) and not isinstance(features, str)
+    if not named or not all(isinstance(feature, str) for feature in features):
+        raise InvalidOptionError("features", repr(features), "the names of features, such as ['rowTracking']")
     state = target.latest()
     change = Change(
         operation="UPGRADE PROTOCOL", parameters=(("features", ", ".join(features)),), features=frozenset(features)
@@ -47,24 +54,25 @@ def upgrade_protocol(format_: TableFormat, features: Sequence[str]) -> Instant:
     return commit(target, change, state)
 
 
-def add_columns(format_: TableFormat, columns: Schema, *, auto_upgrade: bool = True) -> Instant:
+def add_columns(format_: TableFormat, columns: Schema | pa.Schema, *, auto_upgrade: bool = True) -> Instant:
     """Add columns at the end; rows that are there already have nulls in them."""
     target = writable(format_, "add_columns")
     state = target.latest()
-    required = [field.name for field in columns if not field.nullable]
+    new = columns_of(columns)
+    required = [field.name for field in new if not field.nullable]
     if required:
         raise InvalidSchemaError(
             f"the new columns {', '.join(required)} must be nullable: the rows of the table have no value for them"
         )
     taken = {name.lower() for name in state.schema.names}
-    present = [name for name in columns.names if name.lower() in taken]
+    present = [name for name in new.names if name.lower() in taken]
     if present:
         raise InvalidSchemaError(f"the table has the columns {', '.join(present)} already")
-    both = arrow_schema(Schema((*state.schema.fields, *columns.fields)))
+    both = arrow_schema(Schema((*state.schema.fields, *new.fields)))
     found = fit(both, state.schema, target.storage.url, state.partition_columns, merge_schema=True)
     schema = target.grown(state, found.schema)
     change = Change(
-        operation="ADD COLUMNS", parameters=(("columns", str(columns.names)),), schema=schema, auto_upgrade=auto_upgrade
+        operation="ADD COLUMNS", parameters=(("columns", str(new.names)),), schema=schema, auto_upgrade=auto_upgrade
     )
     return commit(target, change, state)
 
@@ -72,6 +80,8 @@ def add_columns(format_: TableFormat, columns: Schema, *, auto_upgrade: bool = T
 def add_constraint(format_: TableFormat, name: str, predicate: str, *, auto_upgrade: bool = True) -> Instant:
     """Add a CHECK constraint that all rows satisfy already; a row that does not raises ConstraintViolatedError."""
     target = writable(format_, "add_constraint")
+    if not isinstance(name, str) or not name:
+        raise InvalidOptionError("name", repr(name), "what the constraint is called")
     state = target.latest()
     key = f"{CONSTRAINT}{name.lower()}"
     if key in state.properties:

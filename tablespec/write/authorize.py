@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import enum
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
 import attrs
 
-from tablespec.errors import InvalidPolicyError, NotAuthorizedError
+from tablespec.errors import InvalidOptionError, InvalidPolicyError, NotAuthorizedError
 from tablespec.write.change_target import RowOp
 from tablespec.write.merge_plan import Clause, Kind
 
@@ -44,8 +44,12 @@ _OF_CLAUSE = {
 _OF_OP = {RowOp.INSERT: Privilege.INSERT, RowOp.DELETE: Privilege.DELETE}
 
 
-def merging(clauses: Iterable[Clause]) -> tuple[Privilege, ...]:
-    """What a merge with these clauses needs."""
+def merging(clauses: Sequence[Clause]) -> tuple[Privilege, ...]:
+    """What a merge with these clauses needs; raises for what is no clause."""
+    for clause in clauses:
+        if not isinstance(clause, Clause):
+            expected = "clauses one by one, such as when_matched_update(), when_not_matched_insert()"
+            raise InvalidOptionError("clauses", repr(clause), expected)
     return (Privilege.SELECT, *dict.fromkeys(_OF_CLAUSE[clause.kind] for clause in clauses))
 
 

@@ -7,7 +7,8 @@ from typing import TypedDict
 
 import attrs
 
-from tablespec.txn.transaction import Retries
+from tablespec.errors import InvalidOptionError
+from tablespec.txn.transaction import Retries, check_retries
 from tablespec.write.runner import Runner, Threads
 
 
@@ -27,9 +28,16 @@ class Execution:
     retries: Retries = Retries()
 
     def __attrs_post_init__(self) -> None:
-        if not isinstance(self.strategy, Strategy | None):
-            # Any other value would count as merge-on-read without a word.
-            raise TypeError(f"strategy is {' or '.join(map(str, Strategy))}, and not {self.strategy!r}")
+        check_strategy(self.strategy)
+        check_retries(self.retries)
+        if not isinstance(self.runner, Runner):
+            raise InvalidOptionError("runner", repr(self.runner), "what runs tasks, such as Threads(4)")
+
+
+def check_strategy(strategy: Strategy | None) -> None:
+    """Raise for what is no strategy: it would count as merge-on-read without a word."""
+    if not isinstance(strategy, Strategy | None):
+        raise InvalidOptionError("strategy", repr(strategy), " or ".join(map(str, Strategy)))
 
 
 class Retrying(TypedDict, total=False):

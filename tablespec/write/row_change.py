@@ -41,7 +41,7 @@ from tablespec.write.change_target import ROW, ChangeTarget, RowOp
 from tablespec.write.check import constraints
 from tablespec.write.copy_on_write import RewriteTask, rewrite, with_returned
 from tablespec.write.data_file import GROUP
-from tablespec.write.execution import Execution, Running, Strategy
+from tablespec.write.execution import Execution, Running, Strategy, check_strategy
 from tablespec.write.merge_sink import CASE, OP, Fragment, MergeSink, RowChangeParadigm, discard_fragments, joined
 from tablespec.write.page_source import UpdatablePageSource
 from tablespec.write.runner import Runner, gathered
@@ -171,6 +171,7 @@ def begin(
     ops: frozenset[RowOp] | None = None,
 ) -> ChangeHandle:
     """Pin a state, to whose schema the predicate is bound, and find the files that may hold matching rows."""
+    check_strategy(strategy)
     target = writable(format_, operation)
     target.check_writable(state, operation)
     if operation != "MERGE":

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import attrs
 
@@ -14,6 +14,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
+@runtime_checkable
 class Runner(Protocol):
     """Runs a plain function over tasks that pickle."""
 

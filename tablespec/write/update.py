@@ -8,7 +8,7 @@ import attrs
 import pyarrow as pa
 
 from tablespec.arrow.evaluate_value import evaluate_value
-from tablespec.errors import InvalidPredicateError
+from tablespec.errors import InvalidOptionError, InvalidPredicateError
 from tablespec.expr.bind_value import bind_value
 from tablespec.expr.nodes import Predicate, Scalar
 from tablespec.expr.value import Value
@@ -64,6 +64,10 @@ def begin_update(format_: TableFormat, where: Filters, strategy: Strategy | None
 
 def bound_assignments(schema: Schema, assignments: Assignments) -> tuple[tuple[str, Value], ...]:
     """The columns to set with expressions bound to a schema."""
+    if not isinstance(assignments, Mapping):
+        raise InvalidOptionError(
+            "values", repr(assignments), "columns with what they are set to, such as {'fare': 'fare * 2'}"
+        )
     if not assignments:
         raise InvalidPredicateError("", 0, "an update sets at least one column")
     bound: dict[str, Value] = {}

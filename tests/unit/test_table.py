@@ -6,6 +6,7 @@ import pytest
 import tablespec
 from tablespec import Profile
 from tablespec.errors import (
+    ColumnNotFoundError,
     InstantNotFoundError,
     InvalidOptionError,
     InvalidPropertyError,
@@ -260,6 +261,26 @@ def test_a_limited_history_has_the_newest_instants_and_reads_no_others(tmp_path)
 def test_a_profile_that_is_none_is_refused(tmp_path):
     with pytest.raises(InvalidOptionError, match=r"profile is 'strict'; expected Profile\.OPEN or Profile\.STRICT"):
         tablespec.create_table(f"{tmp_path}/table", SCHEMA, profile="strict")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("made_of", "told"),
+    [
+        ({"schema": {"id": "long"}}, "schema is a dict; expected columns as a pyarrow.Schema"),
+        ({"schema": ROWS}, "schema is a Table; expected columns as a pyarrow.Schema"),
+        ({"key": "id"}, "key is 'id'; expected the names of columns"),
+        ({"partition_by": "city"}, "partition_by is 'city'; expected the names of columns"),
+        ({"partition_by": None}, "partition_by is None; expected the names of columns"),
+        ({"properties": [("a", "b")]}, "properties is .*; expected names with values"),
+        ({"key": [5]}, "the table has no column '5'"),
+        ({"partition_by": [5]}, "the table has no column '5'"),
+    ],
+)
+def test_no_table_is_made_of_what_means_nothing(tmp_path, made_of, told):
+    with pytest.raises((InvalidOptionError, ColumnNotFoundError), match=told):
+        tablespec.create_table(f"{tmp_path}/table", **{"schema": SCHEMA, **made_of})
 
     assert list(tmp_path.iterdir()) == []
 

@@ -2,9 +2,11 @@ import pyarrow as pa
 import pytest
 
 import tablespec
+from tablespec.arrow.schema import schema_of
 from tablespec.errors import (
     ColumnNotFoundError,
     ConstraintViolatedError,
+    InvalidOptionError,
     InvalidPredicateError,
     InvalidPropertyError,
     InvalidSchemaError,
@@ -41,6 +43,36 @@ def test_added_columns_are_null_in_the_rows_that_are_there(table, tmp_path):
     assert table.scan("day is null").count() == 2
     assert_same_rows(table.scan(at=1), [(1, "sf"), (2, None)])
     assert actions_of(tmp_path, 2, "add") == []
+
+
+def test_added_columns_may_be_given_as_arrow(table):
+    table.add_columns(pa.schema({"n": pa.int64(), "s": pa.struct({"x": pa.string()})}))
+
+    wanted = schema_of(pa.schema({"n": pa.int64(), "s": pa.struct({"x": pa.string()})}))
+    assert table.schema.fields[-2:] == wanted.fields
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            lambda table: table.add_columns([pa.field("n", pa.int64())]),
+            "schema is a list; expected columns as a pyarrow",
+        ),
+        (lambda table: table.add_constraint(5, "id > 0"), "name is 5; expected what the constraint is called"),
+        (lambda table: table.add_constraint("", "id > 0"), "name is ''; expected what the constraint is called"),
+        (lambda table: table.upgrade_protocol([1]), "features is .1.; expected the names of features"),
+        (lambda table: table.upgrade_protocol(None), "features is None; expected the names of features"),
+        (lambda table: table.set_properties([("a", "b")]), "properties is .*; expected names with values"),
+    ],
+)
+def test_arguments_that_mean_nothing_are_refused_and_nothing_changes(table, tmp_path, change, told):
+    before = contents(tmp_path)
+
+    with pytest.raises(InvalidOptionError, match=told):
+        change(table)
+
+    assert contents(tmp_path) == before
 
 
 def test_added_columns_of_a_mapped_table_get_ids(tmp_path):

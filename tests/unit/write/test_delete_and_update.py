@@ -14,6 +14,7 @@ from tablespec.errors import (
     ColumnNotFoundError,
     ConstraintViolatedError,
     FullTableChangeError,
+    InvalidOptionError,
     InvalidPredicateError,
     TypeMismatchError,
 )
@@ -99,12 +100,46 @@ def test_the_table_may_choose_the_strategy(table, tmp_path):
 
 
 def test_a_strategy_that_is_none_is_refused(table):
-    with pytest.raises(
-        TypeError, match=r"strategy is Strategy.MERGE_ON_READ or Strategy.COPY_ON_WRITE, and not 'copy'"
-    ):
-        table.delete("id = 1", strategy="copy")
+    told = r"strategy is 'copy'; expected Strategy\.MERGE_ON_READ or Strategy\.COPY_ON_WRITE"
+    for change in (table.delete, table.begin_delete, table.begin_update, table.begin_merge):
+        with pytest.raises(InvalidOptionError, match=told):
+            change("id = 1", strategy="copy")
 
     assert table.instant().version == 1
+
+
+@pytest.mark.parametrize("retries", [3, None])
+def test_retries_that_say_nothing_are_refused_and_leave_nothing_behind(table, tmp_path, retries):
+    new = pa.table([[7], ["x"], [1]], schema=SCHEMA)
+    table.append(new)
+    before = contents(tmp_path)
+
+    for change in (
+        lambda: table.delete("id = 1", retries=retries),
+        lambda: table.append(new, retries=retries),
+        lambda: table.compact(retries=retries),
+        lambda: table.restore(1, retries=retries),
+    ):
+        with pytest.raises(InvalidOptionError, match=r"retries is .*; expected Retries, such as Retries\(attempts=3\)"):
+            change()
+
+    assert contents(tmp_path) == before
+
+
+def test_a_runner_that_runs_nothing_is_refused(table):
+    with pytest.raises(InvalidOptionError, match="runner is 3; expected what runs tasks"):
+        table.delete("id = 1", runner=3)
+
+
+@pytest.mark.parametrize("values", [[("name", "'x'")], "name = 'x'", None], ids=repr)
+def test_values_that_are_no_mapping_are_refused(table, values):
+    with pytest.raises(InvalidOptionError, match=r"values is .*; expected columns with what they are set to"):
+        table.update(values, "id = 1")
+
+
+def test_a_column_that_is_no_text_is_in_no_table(table):
+    with pytest.raises(ColumnNotFoundError, match="the table has no column '1'"):
+        table.update({1: "'x'"}, "id = 1")
 
 
 @both

@@ -12,6 +12,7 @@ from tablespec.errors import (
     ColumnNotFoundError,
     ConstraintViolatedError,
     EmptyKeyError,
+    InvalidOptionError,
     InvalidPredicateError,
     InvalidSchemaError,
     MultipleMatchesError,
@@ -305,6 +306,12 @@ def test_a_table_without_a_record_key_cannot_be_upserted(tmp_path):
 
     with pytest.raises(NoRecordKeyError):
         keyless.upsert(rows((1, "x", 1.0)))
+
+
+@pytest.mark.parametrize("clause", ["x", [tablespec.when_matched_update()]], ids=["text", "list"])
+def test_what_is_no_clause_is_refused(table, clause):
+    with pytest.raises(InvalidOptionError, match=r"clauses is .*; expected clauses one by one"):
+        table.merge(rows((1, "x", 1.0)), "t.id = s.id", clause)
 
 
 def test_a_condition_in_the_place_of_values_is_refused_with_the_way_out():
