@@ -32,6 +32,8 @@ def canonical(url: str) -> str:
 
     Raises UnsupportedUrlError where no store can be meant.
     """
+    if not isinstance(url, str):
+        raise UnsupportedUrlError(repr(url), "it is no text; write str(path) for a path of pathlib")
     written_scheme, place, path = _parts(url)
     scheme = _SCHEMES.get(written_scheme.lower())
     if scheme is None:

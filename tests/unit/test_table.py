@@ -1,4 +1,5 @@
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -83,6 +84,12 @@ def test_a_file_is_not_a_table(tmp_path):
 def test_a_url_that_no_store_can_mean_is_refused(url):
     with pytest.raises(UnsupportedUrlError, match="cannot open"):
         tablespec.open_table(url)
+
+
+@pytest.mark.parametrize("path", [Path("/tmp"), 5, None], ids=repr)
+def test_a_place_that_is_no_text_is_refused_with_the_way_out(path):
+    with pytest.raises(UnsupportedUrlError, match=r"it is no text; write str\(path\)"):
+        tablespec.open_table(path)
 
 
 @pytest.mark.parametrize("form", ["{}", "{}/", "file://{}", "file:{}", "{}/../table"])
