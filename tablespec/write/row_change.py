@@ -382,7 +382,7 @@ def _change(
 
 def _all_deleted(handle: ChangeHandle, file: LiveFile, positions: BitMap64) -> tuple[bytes, BitMap64]:
     """The origin of a file with the rows that go now and those that went before."""
-    before = handle.target.codec.deleted_positions(handle.target.storage, file.slice)
+    before = handle.target.reader(()).deleted(file.slice)
     return file.origin, positions if before is None else positions | before
 
 

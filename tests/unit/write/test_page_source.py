@@ -11,7 +11,13 @@ from deltalake import DeltaTable
 
 import tablespec
 from tablespec import RowChangeParadigm, RowOp, Strategy
-from tablespec.errors import ColumnNotFoundError, CommitConflictError, ConstraintViolatedError, InvalidPageError
+from tablespec.errors import (
+    ColumnNotFoundError,
+    CommitConflictError,
+    ConstraintViolatedError,
+    DataFileMissingError,
+    InvalidPageError,
+)
 from tablespec.write.change_target import ROW, ROW_TYPE
 from tablespec.write.merge_sink import CASE, OP, going, page
 from tests.handmade import contents
@@ -423,3 +429,18 @@ def test_channels_that_a_page_has_not_are_refused(table, channels):
 
     with pytest.raises(InvalidPageError, match="channels are positions of the 2 columns"):
         source.update_rows(changed, channels)
+
+
+def test_a_deletion_vector_that_went_meanwhile_is_told_by_name(table, tmp_path):
+    table.delete("id = 1")
+    handle = table.begin_delete()
+    source = handle.page_source(only_file(handle))
+    source.delete_rows(rows_of(source.get_next_page(), 2).column(ROW))
+    fragments = source.finish()
+    (vector,) = (tmp_path / "dv").iterdir()
+    vector.unlink()
+
+    with pytest.raises(DataFileMissingError, match=vector.name):
+        handle.finish(fragments)
+
+    assert table.instant().version == 2
