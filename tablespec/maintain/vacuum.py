@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from datetime import timedelta
@@ -77,7 +78,7 @@ def vacuum(
     own = outside_of_tables(files)
     indexes = [file for file in own if is_of_index(file.path)]
     kept = needed | needed_files(target.storage, needed) if indexes else needed
-    going = plan([*target.disposable(state, own), *indexes], kept, before)
+    going = not_linked(target.storage, plan([*target.disposable(state, own), *indexes], kept, before), kept)
     if not dry_run:
         remove(target.storage, going, runner)
     return Removed.of(going)
@@ -149,6 +150,14 @@ def plan(files: Sequence[FileInfo], needed: frozenset[str], before: int) -> tupl
     return tuple(file for file in files if file.path not in needed and file.modified <= before)
 
 
+def not_linked(storage: Storage, going: tuple[FileInfo, ...], needed: frozenset[str]) -> tuple[FileInfo, ...]:
+    """The files that go but for those that are needed under another name, which links to folders give them."""
+    # The names of files are given once, whatever folder they are seen in.
+    names = {_name(file.path) for file in going}
+    kept = {_real(storage, path) for path in needed if _name(path) in names} - {None}
+    return tuple(file for file in going if _real(storage, file.path) not in kept) if kept else going
+
+
 def remove(storage: Storage, files: Sequence[FileInfo], runner: Runner) -> None:
     """Remove files, many at a time."""
     paths = tuple(file.path for file in files)
@@ -173,6 +182,16 @@ def _retained_since(table: str, asked: timedelta | None, configured: timedelta, 
         raise ShortRetentionError(table, str(asked), str(least))
     wanted = configured if asked is None else asked
     return time.time_ns() // 1_000_000 - wanted // timedelta(milliseconds=1)
+
+
+def _real(storage: Storage, path: str) -> str | None:
+    """Where a file lies once all links are followed; None for a store without links, and for what lies elsewhere."""
+    local = None if storage.relative(path) is None else storage.local_path(path)
+    return None if local is None else os.path.realpath(local)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _inner_table(path: str) -> str:

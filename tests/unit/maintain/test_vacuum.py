@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -22,6 +24,8 @@ from tests.unit.maintain.tables import (
     vector_files,
     visible_files,
 )
+
+LINKED = pa.schema([("id", pa.int64()), ("p", pa.string())])
 
 
 @pytest.fixture
@@ -309,3 +313,19 @@ def test_files_of_inner_tables_are_known_by_their_logs():
     found = outside_of_tables([FileInfo(path, 1, 10) for path in paths])
 
     assert [file.path for file in found] == ["_delta_log/0.json", "a", "t2/x", "u/x"]
+
+
+@pytest.mark.parametrize("aside", [False, True], ids=["a link beside the folder", "a link in the place of the folder"])
+def test_needed_files_stay_that_links_show_under_another_name(tmp_path, aside):
+    table = tablespec.create_table(str(tmp_path), LINKED, partition_by=["p"])
+    table.append(pa.table({"id": [1], "p": ["a"]}))
+    if aside:
+        (tmp_path / "p=a").rename(tmp_path / "elsewhere")
+        (tmp_path / "p=a").symlink_to("elsewhere")
+    else:
+        (tmp_path / "newest").symlink_to("p=a")
+
+    removed = table.vacuum(timedelta(0), allow_short_retention=True)
+
+    assert removed.paths == ()
+    assert_same_rows(table.scan(), [(1, "a")])
