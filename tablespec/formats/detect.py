@@ -8,6 +8,7 @@ from tablespec.formats.delta.format import DeltaFormat
 from tablespec.formats.delta.log import LOG
 from tablespec.formats.hudi.format import HudiFormat, is_hudi
 from tablespec.model.schema import Schema
+from tablespec.storage.local import is_temporary
 from tablespec.storage.store import Storage
 
 # Engines that write the rows of a new table before its first commit put this file there first: what lies around it is not somebody's.
@@ -30,7 +31,7 @@ def open_format(storage: Storage, *, check_protocol: bool = True, options: OpenO
         return DeltaFormat(storage, check_protocol)
     if is_hudi(storage):
         return HudiFormat.open(storage, options)
-    if any(True for _ in storage.list()) and storage.head(UNFINISHED) is None:
+    if any(not is_temporary(file.path) for file in storage.list()) and storage.head(UNFINISHED) is None:
         raise NotATableError(storage.url)
     raise TableNotFoundError(storage.url)
 

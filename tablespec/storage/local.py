@@ -28,7 +28,13 @@ from tablespec.storage.new_file import NewFile
 from tablespec.storage.url import LOCAL
 
 # The names of files that are not complete yet.
-TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
+
+
+def is_temporary(path: str) -> bool:
+    """Whether a file is one that is not complete yet, or never will be as its writer died."""
+    return _TEMPORARY.fullmatch(path.rpartition("/")[2]) is not None
+
 
 # How often a folder may be taken away by others before there is a file in it; each of them has made it, and does so once.
 _MAKINGS = 100

@@ -225,3 +225,18 @@ def test_a_warehouse_that_is_gone_is_empty(tmp_path):
     shutil.rmtree(tmp_path / "lake")
 
     assert catalog.list() == ()
+
+
+def test_a_table_whose_creation_was_killed_is_none_and_can_be_created(tmp_path):
+    unfinished = tmp_path / "db" / "t" / "_delta_log" / f".{'0' * 32}.tmp"
+    unfinished.parent.mkdir(parents=True)
+    unfinished.write_bytes(b"{")
+    catalog = Catalog(str(tmp_path))
+
+    assert catalog.list() == ()
+    with pytest.raises(TableNotFoundError):
+        catalog.load("db.t")
+
+    catalog.create_table("db.t", ROWS.schema)
+
+    assert catalog.list() == ("db.t",)

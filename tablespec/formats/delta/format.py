@@ -77,6 +77,7 @@ from tablespec.model.change import AllRows, CommitChanges, FreshSlice
 from tablespec.model.file import Returned
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.schema import Schema
+from tablespec.storage.local import is_temporary
 from tablespec.storage.store import FileInfo, Storage
 
 APPEND_ONLY = "delta.appendOnly"
@@ -94,7 +95,7 @@ class DeltaFormat:
     @classmethod
     def is_at(cls, storage: Storage) -> bool:
         """Whether a Delta log lies there."""
-        return any(True for _ in storage.list(LOG))
+        return any(not is_temporary(file.path) for file in storage.list(LOG))
 
     @classmethod
     def create(

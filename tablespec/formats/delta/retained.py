@@ -16,7 +16,7 @@ from tablespec.formats.delta.deletion_vector import locate
 from tablespec.formats.delta.log import LOG, Checkpoint, Listing
 from tablespec.formats.delta.partition_values import escape
 from tablespec.formats.delta.state import DeltaState
-from tablespec.storage.local import TEMPORARY
+from tablespec.storage.local import is_temporary
 from tablespec.storage.store import FileInfo, Storage
 
 CHANGES = "_change_data"
@@ -72,7 +72,7 @@ def _disposable(path: str, partition_columns: frozenset[str]) -> bool:
         folders = folders[1:]
     if any(_hidden(folder) and folder.partition("=")[0] not in partition_columns for folder in folders):
         return False
-    return not _hidden(name) or TEMPORARY.fullmatch(name) is not None
+    return not _hidden(name) or is_temporary(name)
 
 
 def _places(storage: Storage, path: str) -> Sequence[str]:
