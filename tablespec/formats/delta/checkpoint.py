@@ -17,7 +17,7 @@ from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.formats.base import JudgedSlice
 from tablespec.formats.delta.actions import AddAction, Line, RemoveAction, SidecarAction
 from tablespec.formats.delta.adds import TableShape, candidates, judged, needs_of, slices_of
-from tablespec.formats.delta.checkpoint_file import BATCH_ROWS, MARKS, CheckpointFile
+from tablespec.formats.delta.checkpoint_file import BATCH_ROWS, GONE, MARKS, CheckpointFile
 from tablespec.formats.delta.codec import decode_commit
 from tablespec.formats.delta.log import LOG, Checkpoint
 from tablespec.formats.delta.stats_json import json_of_parsed
@@ -46,7 +46,7 @@ def read_checkpoint(storage: Storage, checkpoint: Checkpoint) -> CheckpointState
     files: list[str] = []
     for part in checkpoint.files:
         if part.path.endswith(".json"):
-            lines += decode_commit(storage.read(part.path), storage.url, part.path)
+            lines += decode_commit(_read(storage, part.path), storage.url, part.path)
         else:
             with CheckpointFile.open(storage, part.path) as opened:
                 lines += _table_lines(storage, part, opened)
@@ -137,6 +137,13 @@ def _without_nulls(value: dict[str, object]) -> dict[str, object]:
         for key, item in value.items()
         if item is not None
     }
+
+
+def _read(storage: Storage, path: str) -> bytes:
+    try:
+        return storage.read(path)
+    except FileNotFoundError as error:
+        raise CorruptLogError(storage.url, path, 0, GONE) from error
 
 
 def _sidecar_path(sidecar: SidecarAction) -> str:

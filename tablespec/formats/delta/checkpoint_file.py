@@ -27,6 +27,7 @@ from tablespec.storage.store import Storage
 BATCH_ROWS = 16_384
 FEW_ROWS = 65_536
 
+GONE = "the file of this checkpoint is missing"
 # A leaf that is never null when its action is there.
 MARKS = {
     "protocol": "protocol.minReaderVersion",
@@ -53,7 +54,7 @@ class CheckpointFile:
         try:
             return cls(open_parquet(storage, path), storage.url, path)
         except FileNotFoundError as error:
-            raise CorruptLogError(storage.url, path, 0, "the file of this checkpoint is missing") from error
+            raise CorruptLogError(storage.url, path, 0, GONE) from error
         except (pa.ArrowException, OSError) as error:
             raise CorruptLogError(storage.url, path, 0, f"the checkpoint cannot be read ({error})") from error
 

@@ -13,6 +13,7 @@ from pyroaring import BitMap64
 
 from tablespec.errors import (
     AppendOnlyTableError,
+    ChangesGoneError,
     CorruptLogError,
     InstantNotFoundError,
     MissingLogError,
@@ -41,8 +42,9 @@ from tablespec.formats.delta.codec import decode_commit, encode_commit
 from tablespec.formats.delta.commit import commit_lines, creation, with_mapping
 from tablespec.formats.delta.fresh import fresh_adds, fresh_slices
 from tablespec.formats.delta.history import commit_timestamp, history_entry, instants, winning_commit
-from tablespec.formats.delta.load import load, read_commits
+from tablespec.formats.delta.load import commit_of, load, on_the_log, read_commits
 from tablespec.formats.delta.log import (
+    GONE,
     LOG,
     Listing,
     commit_path,
@@ -143,7 +145,10 @@ class DeltaFormat:
         newer = any(one.version > known for one in listing.checkpoints)
         if newer or len(new) != listing.latest_version - known:
             return self._load_newest()
-        return self._state(apply(newest.reconciled, self._read_commits(new)), new[-1][1])
+        try:
+            return self._state(apply(newest.reconciled, self._read_commits(new)), new[-1][1])
+        except MissingLogError:
+            return self._load_newest()
 
     def state_at(self, version: int) -> DeltaState:
         """The state right after a version."""
@@ -152,11 +157,13 @@ class DeltaFormat:
             newest = self.latest()
             if newest.instant.version == version:
                 return newest
-        return self._load(list_log(self.storage), version)
+        return on_the_log(self.storage, list_log(self.storage), lambda listing: self._load(listing, version))
 
     def timeline(self) -> Timeline:
         """All versions that can be reconstructed."""
-        listing = list_log(self.storage)
+        return on_the_log(self.storage, list_log(self.storage), self._timeline)
+
+    def _timeline(self, listing: Listing) -> Timeline:
         files = reachable(listing)
         enabled = enablement(self.latest().properties)
         declared = [(number, file) for number, file in listing.commits if enabled and number >= enabled.version]
@@ -164,7 +171,9 @@ class DeltaFormat:
 
     def history(self, limit: int | None = None) -> Sequence[HistoryEntry]:
         """What each version did whose commit is still there, newest first, and no more than `limit`."""
-        listing = list_log(self.storage)
+        return on_the_log(self.storage, list_log(self.storage), lambda listing: self._history(listing, limit))
+
+    def _history(self, listing: Listing, limit: int | None) -> Sequence[HistoryEntry]:
         files = dict(listing.commits)
         told = [(version, files[version]) for version, _ in reachable(listing) if version in files]
         commits = list(self._read_commits(told[max(0, len(told) - limit) :] if limit is not None else told))
@@ -223,7 +232,10 @@ class DeltaFormat:
             found += [f"version {missing} is missing in the log" for missing in range(before + 1, after)]
         for _, file in listing.commits:
             try:
-                decode_commit(self.storage.read(file.path), self.storage.url, file.path)
+                commit_of(self.storage.read(file.path), self.storage.url, file.path)
+            except FileNotFoundError:
+                # Somebody has cleaned up since; what is missing was told above.
+                continue
             except CorruptLogError as error:
                 found.append(str(error))
         for checkpoint in listing.checkpoints:
@@ -334,7 +346,9 @@ class DeltaFormat:
 
     def needed_since(self, version: int) -> frozenset[str]:
         """The files that a version from `version` on needs: data, deletion vectors, and the changes of those after it."""
-        listing = list_log(self.storage)
+        return on_the_log(self.storage, list_log(self.storage), lambda listing: self._needed_since(listing, version))
+
+    def _needed_since(self, listing: Listing, version: int) -> frozenset[str]:
         versions = [number for number, _ in reachable(listing) if number >= version]
         states = [self._load(listing, start) for start in run_starts(versions)]
         commits = self._read_commits([(number, file) for number, file in listing.commits if number > version])
@@ -360,7 +374,8 @@ class DeltaFormat:
     def added_at(self, paths: frozenset[str]) -> Mapping[str, int]:
         """The version that first added each of these files, as far as the log tells."""
         found: dict[str, int] = {}
-        for version, lines in self._read_commits(list_log(self.storage).commits):
+        log = on_the_log(self.storage, list_log(self.storage), lambda listing: self._read_commits(listing.commits))
+        for version, lines in log:
             for line in lines:
                 if line.add is not None and line.add.path in paths:
                     found.setdefault(line.add.path, version)
@@ -397,7 +412,7 @@ class DeltaFormat:
             listing = list_log(self.storage)
         if listing.latest_version < 0:
             raise TableNotFoundError(self.storage.url)
-        return self._load(listing, listing.latest_version)
+        return on_the_log(self.storage, listing, lambda listing: self._load(listing, listing.latest_version))
 
     def _load(self, listing: Listing, version: int) -> DeltaState:
         return self._state(*load(self.storage, listing, version))
@@ -420,7 +435,12 @@ class DeltaFormat:
         return DeltaState(self.storage, instant, protocol, metadata, reconciled, last)
 
     def _commits_between(self, listing: Listing, after: int, end: int) -> list[tuple[int, list[Line]]]:
-        return list(self._read_commits(commits_between(listing, after, end, self.storage.url)))
+        files = commits_between(listing, after, end, self.storage.url)
+        try:
+            return self._read_commits(files)
+        except MissingLogError as error:
+            # Nothing else tells what they changed.
+            raise ChangesGoneError(self.storage.url, error.missing, GONE) from error
 
     def _timed(self, listing: Listing, commits: Sequence[tuple[int, list[Line]]]) -> list[tuple[Instant, list[Line]]]:
         """Commits with the instants that the timeline has for them; those that stamp themselves need no look at others."""

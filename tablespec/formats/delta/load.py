@@ -16,8 +16,9 @@ from tablespec.formats.delta.log import LOG, Checkpoint, Compaction, Listing, li
 from tablespec.formats.delta.replay import EMPTY, Reconciled, apply, from_checkpoint
 from tablespec.storage.store import FileInfo, Storage
 
-COMPACTED = ".compacted.json"
 _READERS = 8
+# How often a log may be cleaned up under the eyes of a reader.
+_LISTINGS = 10
 _Answer = TypeVar("_Answer")
 
 
@@ -50,6 +51,22 @@ def load(
     return attrs.evolve(reconciled, version=version), last
 
 
+def on_the_log(storage: Storage, listing: Listing, ask: Callable[[Listing], _Answer]) -> _Answer:
+    """What `ask` makes of a log as it was listed; where that is not whole any more, of the log as it is then.
+
+    Others may write a checkpoint and remove what lies before it while the files of a listing are read.
+    """
+    for _ in range(_LISTINGS):
+        try:
+            return ask(listing)
+        except (MissingLogError, CorruptLogError):
+            again = list_log(storage)
+            if again == listing:
+                raise
+            listing = again
+    return ask(listing)
+
+
 def told(storage: Storage, reconciled: Reconciled, ask: Callable[[Reconciled], _Answer]) -> _Answer:
     """What `ask` finds in a state; where its checkpoint turns out to be damaged, in the same state made without it."""
     try:
@@ -67,25 +84,34 @@ def told(storage: Storage, reconciled: Reconciled, ask: Callable[[Reconciled], _
         return told(storage, whole, ask)
 
 
-def read_commits(storage: Storage, files: Sequence[tuple[int, FileInfo]]) -> list[tuple[int, list[Line]]]:
-    """The actions of commits, in the order given."""
+def commit_of(data: bytes, table: str, file: str) -> list[Line]:
+    """The actions of a commit, of which there is one at least; raises CorruptLogError."""
+    lines = decode_commit(data, table, file)
+    if not lines:
+        # A loss of power leaves such files, and so does a writer that has only begun; what they were to say is not known.
+        raise CorruptLogError(table, file, 0, "the file is empty")
+    return lines
 
-    def read(file: FileInfo) -> list[Line]:
-        return decode_commit(storage.read(file.path), storage.url, file.path)
+
+def read_commits(storage: Storage, files: Sequence[tuple[int, FileInfo]]) -> list[tuple[int, list[Line]]]:
+    """The actions of commits, in the order given; raises MissingLogError for one that went after it was listed."""
+
+    def read(commit: tuple[int, FileInfo]) -> tuple[int, list[Line]]:
+        version, file = commit
+        try:
+            data = storage.read(file.path)
+        except FileNotFoundError as error:
+            raise MissingLogError(storage.url, version, files[-1][0]) from error
+        return version, commit_of(data, storage.url, file.path)
 
     if len(files) < 2 or storage.local_path(LOG) is not None:
-        return [(version, read(file)) for version, file in files]
+        return [read(commit) for commit in files]
     with ThreadPoolExecutor(_READERS) as pool:
-        return list(zip((version for version, _ in files), pool.map(read, (file for _, file in files))))
+        return list(pool.map(read, files))
 
 
 def _told_by(storage: Storage, tail: Sequence[FileInfo]) -> list[tuple[int, list[Line]]]:
-    found = read_commits(storage, [(_version_of(file), file) for file in tail])
-    for file, (_, lines) in zip(tail, found):
-        # A commit may do nothing; a file that stands for several was cut off.
-        if not lines and file.path.endswith(COMPACTED):
-            raise CorruptLogError(storage.url, file.path, 0, "the file is empty")
-    return found
+    return read_commits(storage, [(_version_of(file), file) for file in tail])
 
 
 def _load_without(

@@ -14,6 +14,8 @@ from tablespec.storage.store import FileInfo, Storage
 LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
 
+GONE = "its commit is not in the log any more"
+
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
@@ -143,7 +145,7 @@ def commits_between(listing: Listing, after: int, upto: int, table: str) -> list
     missing = [version for version in range(after + 1, upto + 1) if version not in commits]
     if missing:
         left = missing[-1] if missing[-1] < upto else None
-        raise ChangesGoneError(table, missing[0], "its commit is not in the log any more", left)
+        raise ChangesGoneError(table, missing[0], GONE, left)
     return [(version, commits[version]) for version in range(after + 1, upto + 1)]
 
 

@@ -9,17 +9,20 @@ import pytest
 
 import tablespec
 from tablespec.errors import (
+    ChangesGoneError,
     CorruptLogError,
     InstantNotFoundError,
     MissingLogError,
     TableExistsError,
     TableNotFoundError,
+    TableSpecWarning,
 )
 from tablespec.expr.nodes import TRUE
 from tablespec.formats.base import Profile, TableFormat, WritableFormat
 from tablespec.formats.delta.format import DeltaFormat
 from tablespec.read.scan import Scan
 from tablespec.storage.store import Storage
+from tablespec.table import Table
 from tablespec.write.execution import Strategy
 from tests.handmade import LEGACY, actions_of, add, checkpoint_file, commit, commit_file, contents, metadata
 from tests.rows import assert_same_rows
@@ -748,3 +751,77 @@ def test_a_commit_with_blank_lines_and_two_actions_in_a_line_is_read(tmp_path):
     commit_file(tmp_path, 0).write_text(f"\n{json.dumps(first)}\n\n")
 
     assert tablespec.open_table(str(tmp_path)).schema.names == ("id",)
+
+
+def test_a_commit_file_without_a_line_is_damage_and_no_commit_that_did_nothing(folder):
+    commit_file(folder, 6).write_bytes(b"")
+    before = contents(folder)
+
+    with pytest.raises(CorruptLogError, match=r"00000000000000000006\.json: the file is empty"):
+        rows_at(folder)
+    with pytest.raises(CorruptLogError):
+        tablespec.open_table(str(folder)).append(pa.table({"id": [7]}))
+
+    assert contents(folder) == before
+    assert_same_rows(rows_at(folder, 5), upto(5))
+
+
+ASKED = {
+    "latest": lambda format_: format_.latest().instant.version,
+    "state_at": lambda format_: format_.state_at(6).instant.version,
+    "history": lambda format_: [entry.instant.version for entry in format_.history()],
+    "needed_since": lambda format_: len(format_.needed_since(6)),
+}
+AFTER_THE_CLEANUP = {"latest": 6, "state_at": 6, "history": [6], "needed_since": 6}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("opened", [False, True], ids=["anew", "before"])
+def test_a_log_that_is_cleaned_up_while_it_is_read_is_read_as_it_is_then(folder, asked, opened):
+    meanwhile = []
+    format_ = DeltaFormat(Slow(f"file://{folder}", after=lambda: meanwhile.pop()() if meanwhile else None))
+    if opened:
+        newest = commit_file(folder, 6).read_bytes()
+        commit_file(folder, 6).unlink()
+        format_.latest()
+        commit_file(folder, 6).write_bytes(newest)
+
+    def clean_up():
+        tablespec.open_table(str(folder)).checkpoint()
+        tablespec.open_table(str(folder)).expire_log(timedelta(0), allow_short_retention=True)
+
+    meanwhile.append(clean_up)
+
+    assert ASKED[asked](format_) == AFTER_THE_CLEANUP[asked]
+    assert not commit_file(folder, 5).exists()
+
+
+def test_changes_whose_commits_go_while_they_are_read_are_gone(folder):
+    meanwhile = []
+    table = Table(DeltaFormat(Slow(f"file://{folder}", after=lambda: meanwhile.pop(0)() if meanwhile else None)))
+    table.instant()
+    meanwhile += [lambda: None, lambda: forget(folder, 5)]
+
+    with pytest.raises(ChangesGoneError, match="version 5"):
+        table.incremental(3).to_table()
+
+
+class Unreadable(Storage):
+    """Lists the commit of version 7 and does not find it."""
+
+    def read(self, path):
+        if path.endswith("7.json"):
+            raise FileNotFoundError(path)
+        return super().read(path)
+
+
+def test_a_durable_commit_is_acknowledged_though_the_log_cannot_be_read_after_it(folder):
+    table = Table(DeltaFormat(Unreadable(f"file://{folder}")))
+
+    with pytest.warns(TableSpecWarning, match="version 7 is durable"):
+        appended = table.append(pa.table({"id": [7]}))
+
+    assert appended.instant.version == 7
+    assert_same_rows(rows_at(folder), upto(7))
+    with pytest.raises(MissingLogError, match="version 7"):
+        table.scan()
