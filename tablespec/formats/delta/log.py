@@ -16,11 +16,11 @@ LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
 
 GONE = "its commit is not in the log any more"
 
-_COMMIT = re.compile(r"(\d{20})\.json")
-_CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
-_PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
-_UUID = re.compile(r"(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(?:json|parquet)")
-_COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
+_COMMIT = re.compile(r"([0-9]{20})\.json")
+_CLASSIC = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
+_PART = re.compile(r"([0-9]{20})\.checkpoint\.([0-9]{10})\.([0-9]{10})\.parquet")
+_UUID = re.compile(r"([0-9]{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(?:json|parquet)")
+_COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
 
 
 @attrs.frozen

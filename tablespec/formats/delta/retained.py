@@ -21,7 +21,7 @@ from tablespec.storage.store import FileInfo, Storage
 
 CHANGES = "_change_data"
 
-_VERSIONED = re.compile(r"(\d{20})\..+")
+_VERSIONED = re.compile(r"([0-9]{20})\..+")
 
 
 def needed_files(

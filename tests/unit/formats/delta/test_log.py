@@ -54,6 +54,10 @@ def names(files: Sequence[FileInfo]) -> list[str]:
 # --- sorting out ------------------------------------------------------------------------------------------------------
 
 
+def test_digits_of_other_scripts_make_no_version():
+    assert listing("\N{ARABIC-INDIC DIGIT SEVEN}" * 20 + ".json", classic(1)) == listing(classic(1))
+
+
 def test_every_kind_of_file_is_told_by_its_name():
     found = listing(
         compacted(0, 2),
