@@ -32,7 +32,7 @@ from tablespec.expr.nodes import (
 from tablespec.formats.base import JudgedSlice, TableState
 from tablespec.index.keys import key_values
 from tablespec.index.record import RecordIndex
-from tablespec.index.segment import TEXT, Segment, StoredIndex, base_key, load_all
+from tablespec.index.segment import TEXT, Segment, StoredIndex, base_key, load_to_read
 from tablespec.index.text import answers, found_rows, opened_segment
 from tablespec.model.file import FileSlice
 from tablespec.model.schema import BOOLEAN
@@ -56,7 +56,7 @@ class Indexes:
         found = [KnownSlice(one) for one in slices]
         matches = tuple(dict.fromkeys(_matches(predicate)))
         if matches and slices:
-            answering = [(stored, stored.covering(state.schema)) for stored in load_all(self.storage, TEXT)]
+            answering = [(stored, stored.covering(state.schema)) for stored in load_to_read(self.storage, TEXT)]
             found = [known for one in found if (known := self._text(predicate, matches, answering, one)) is not None]
         keys = named_keys(predicate, state)
         if keys is not None and found:

@@ -27,7 +27,7 @@ from tablespec.index.segment import (
     StoredIndex,
     base_key,
     is_whole,
-    load_all,
+    load_to_read,
     new_segment_id,
     warn_damaged,
 )
@@ -162,7 +162,7 @@ class RecordIndex:
         return sum(batch.num_rows for batch in reader.project(()).open(slice_))
 
     def _stored(self) -> list[StoredIndex]:
-        found = load_all(self.storage, RECORD)
+        found = load_to_read(self.storage, RECORD)
         return [stored for stored in found if stored.definition.columns == self.state.record_key]
 
     def _segments(self, slices: Sequence[FileSlice]) -> list[tuple[Segment, dict[str, int]]]:

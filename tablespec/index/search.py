@@ -17,7 +17,7 @@ from tablespec.errors import ColumnNotFoundError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Column, Match
 from tablespec.formats.base import TableState
-from tablespec.index.segment import TEXT, base_key, load_all, warn_damaged
+from tablespec.index.segment import TEXT, base_key, load_to_read, warn_damaged
 from tablespec.index.source import column_at
 from tablespec.index.text import answers, opened_segment
 from tablespec.model.file import FileSlice
@@ -124,7 +124,7 @@ class _Searching:
     def _stored(self, slice_: FileSlice, limit: int) -> list[_Hit] | None:
         """The best rows by an index; None where none can tell."""
         key = base_key(slice_)
-        for stored in load_all(self.storage, TEXT):
+        for stored in load_to_read(self.storage, TEXT):
             segment = stored.covering(self.state.schema).get(key) if key is not None else None
             if segment is None or not answers(stored, self.match):
                 continue
@@ -171,7 +171,7 @@ def _match(storage: Storage, state: TableState, asked: Search) -> Match:
     """The test, bound: in the columns asked for, or in those of a text index, or in all that hold text."""
     names = asked.columns
     if not names:
-        stored = load_all(storage, TEXT)
+        stored = load_to_read(storage, TEXT)
         names = stored[0].definition.columns if stored else ()
         tokenizer = asked.tokenizer or (stored[0].definition.tokenizer if stored else "")
     else:

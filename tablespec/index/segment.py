@@ -164,8 +164,20 @@ def load_all(storage: Storage, kind: str | None = None) -> list[StoredIndex]:
     return [one for one in found if one is not None]
 
 
-def load(storage: Storage, name: str, kind: str | None = None) -> StoredIndex | None:
-    """An index by its name; None where there is none, or one of another kind."""
+def load_to_read(storage: Storage, kind: str) -> list[StoredIndex]:
+    """All indexes of a kind, for whoever reads rows where there are none; so none, with a warning, where the store does not list them."""
+    try:
+        return load_all(storage, kind)
+    except StorageError as error:
+        _warn(storage, FOLDER, error, "let the store list that folder")
+        return []
+
+
+def load(storage: Storage, name: str, kind: str | None = None, *, whole: bool = False) -> StoredIndex | None:
+    """An index by its name; None where there is none, or one of another kind.
+
+    What the store does not give is left out with a warning, or raises StorageError where the `whole` index must be known.
+    """
     folder = f"{FOLDER}/{name}"
     try:
         definition = msgspec.json.decode(storage.read(f"{folder}/{_DEFINITION}"), type=Definition)
@@ -174,6 +186,8 @@ def load(storage: Storage, name: str, kind: str | None = None) -> StoredIndex | 
     except FileNotFoundError:
         return None
     except (*_GARBLED, StorageError) as error:
+        if whole and isinstance(error, StorageError):
+            raise
         _warn(storage, f"{folder}/{_DEFINITION}", error, "create it again to mend it")
         return None
     if kind is not None and definition.kind != kind:
@@ -192,6 +206,8 @@ def load(storage: Storage, name: str, kind: str | None = None) -> StoredIndex | 
             # Somebody put it together with others, or removed it; either way it only costs time.
             continue
         except StorageError as error:
+            if whole:
+                raise
             _warn(storage, path, error)
         except _GARBLED as error:
             _warn(storage, path, f"is damaged or of an older version ({error})")
@@ -280,7 +296,7 @@ def _is_there(storage: Storage, file: IndexFile) -> bool:
     try:
         found = storage.head(file.path)
         why = "is missing" if found is None else f"has {found.size} bytes, not {file.size}"
-    except OSError as error:
+    except (OSError, StorageError) as error:
         found, why = None, str(error)
     if found is not None and found.size == file.size:
         return True
@@ -306,7 +322,9 @@ def _warn(storage: Storage, path: str, why: object, way_out: str = "refresh the 
 def needed_files(storage: Storage, needed: frozenset[str]) -> frozenset[str]:
     """The files of indexes that are about a base file among those needed, with their definitions and manifests."""
     kept: set[str] = set()
-    for stored in load_all(storage):
+    # What cannot be asked for now may tell of files that are needed.
+    loaded = [load(storage, name, whole=True) for name in index_names(storage)]
+    for stored in [one for one in loaded if one is not None]:
         definition = stored.definition
         kept |= {f"{definition.folder}/{_DEFINITION}", *stored.manifests}
         newest = {

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyroaring import BitMap64
@@ -42,9 +43,7 @@ def _build(source: BuildSource, slice_: FileSlice) -> Segment:
     id_ = new_segment_id()
     folder = f"{source.definition.folder}/{id_}"
     local = source.storage.local_path(folder)
-    with tempfile.TemporaryDirectory() as elsewhere:
-        made = Path(elsewhere if local is None else local)
-        made.mkdir(parents=True, exist_ok=True)
+    with _made_in(local, f"{source.storage.url}/{folder}") as made:
         definition = source.definition
         index = indexed_rows(definition.columns, definition.tokenizer, source.values(slice_), str(made))
         names = sorted(path.name for path in made.iterdir() if not path.name.startswith("."))
@@ -55,6 +54,23 @@ def _build(source: BuildSource, slice_: FileSlice) -> Segment:
                 _sync(made / name)
         files = tuple(_told(made / name, f"{folder}/{name}") for name in names)
         return Segment(id=id_, columns=source.reading, covers=(source.covered(slice_, index.rows),), files=files)
+
+
+@contextmanager
+def _made_in(local: str | None, url: str) -> Iterator[Path]:
+    """A folder for the files of a segment: the local one, which goes when they do not come to be, or a temporary one."""
+    try:
+        with tempfile.TemporaryDirectory() as elsewhere:
+            made = Path(elsewhere if local is None else local)
+            made.mkdir(parents=True, exist_ok=True)
+            yield made
+    except BaseException as error:
+        if local is not None:
+            shutil.rmtree(local, ignore_errors=True)
+        # Tantivy has no other errors for disks that are full.
+        if isinstance(error, ValueError | OSError):
+            raise StorageError(url, f"the text index cannot be written ({error})") from error
+        raise
 
 
 def _told(made: Path, path: str) -> IndexFile:
@@ -80,7 +96,7 @@ def opened_segment(storage: Storage, stored: StoredIndex, segment: Segment) -> T
         return (
             None if states is None else _opened(local, states, stored.definition.columns, stored.definition.tokenizer)
         )
-    except (DamagedTextIndexError, FileNotFoundError, StorageError) as error:
+    except (DamagedTextIndexError, OSError, StorageError) as error:
         warn_damaged(storage, segment, error)
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -14,7 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablespec
-from tablespec.errors import TableSpecWarning
+from tablespec.errors import StorageError, TableSpecWarning
+from tablespec.formats.detect import open_format
+from tablespec.storage.store import FileInfo, Storage
+from tests.handmade import contents
 from tests.unit.index.conftest import SCHEMA, NewTable, data
 
 WORDS = ("fox", "dog", "quick", "lazy", "the", "brown", "owl")
@@ -125,3 +129,71 @@ def test_a_damaged_copy_of_an_index_on_this_machine_is_fetched_again(
         warnings.simplefilter("error")
         assert table.scan("MATCH(body, 'dog')").count() == 1
     assert copy.read_bytes() == before
+
+
+@attrs.frozen
+class Reluctant(Storage):
+    """Fails what is asked of it about indexes, for the verbs that are named."""
+
+    verbs: tuple[str, ...] = ()
+
+    def list_folder(self, prefix: str) -> tuple[tuple[str, ...], tuple[FileInfo, ...]]:
+        self._refuse("list_folder", prefix)
+        return super().list_folder(prefix)
+
+    def head(self, path: str) -> FileInfo | None:
+        self._refuse("head", path)
+        return super().head(path)
+
+    def read(self, path: str) -> bytes:
+        self._refuse("read", path)
+        return super().read(path)
+
+    def local_path(self, path: str) -> str | None:
+        return None if "head" in self.verbs else super().local_path(path)
+
+    def _refuse(self, verb: str, path: str) -> None:
+        if verb in self.verbs and path.startswith("_tablespec"):
+            raise StorageError(f"{self.url}/{path}", "access denied")
+
+
+@pytest.mark.parametrize("verb", ["list_folder", "head", "read"])
+def test_what_a_store_does_not_tell_about_indexes_costs_a_warning(indexed: Indexed, verb: str) -> None:
+    table = tablespec.Table(open_format(Reluctant(indexed.table.url, verbs=(verb,))))
+
+    with pytest.warns(TableSpecWarning, match="access denied"):
+        answers = [answer(table, filter_) for filter_ in FILTERS]
+
+    assert answers == list(indexed.right)
+
+
+def test_a_store_that_does_not_tell_what_indexes_need_keeps_all_of_them_from_vacuum(new_table: NewTable) -> None:
+    made = new_table([(1, "a", "quick fox")], key=["id"])
+    made.create_record_index()
+    made.compact()
+    folder = Path(made.url.removeprefix("file://"))
+    before = contents(folder)
+    table = tablespec.Table(open_format(Reluctant(made.url, verbs=("read",))))
+
+    for vacuum in (table.vacuum, table.vacuum_indexes):
+        with pytest.raises(StorageError, match="access denied"):
+            vacuum(timedelta(0), allow_short_retention=True)
+
+    assert contents(folder) == before
+
+
+class Full(Storage):
+    """Has no room for the folders of segments."""
+
+    def local_path(self, path: str) -> str | None:
+        return super().local_path("_delta_log/00000000000000000000.json/x" if "/index/" in path else path)
+
+
+def test_a_text_index_for_which_there_is_no_room_is_refused_by_name(new_table: NewTable) -> None:
+    made = new_table([(1, "a", "quick fox")])
+    table = tablespec.Table(open_format(Full(made.url)))
+
+    with pytest.raises(StorageError, match="the text index cannot be written"):
+        table.create_text_index(["body"])
+
+    assert made.scan("MATCH(body, 'fox')").count() == 1
