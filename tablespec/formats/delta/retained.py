@@ -52,7 +52,7 @@ def expired_log(listing: Listing, files: Iterable[FileInfo], version: int) -> li
     if start is None:
         return []
     # A compaction reaches into what stays, but starts from what goes.
-    return [file for file in files if (number := _version_of(file)) is not None and number < start.version]
+    return [file for file in files if _is_before(start, file)]
 
 
 def newest_checkpoint(listing: Listing, version: int) -> Checkpoint | None:
@@ -124,6 +124,14 @@ def _spellings(path: str) -> tuple[str, ...]:
 
 def _hidden(name: str) -> bool:
     return name.startswith(("_", "."))
+
+
+def _is_before(start: Checkpoint, file: FileInfo) -> bool:
+    if is_temporary(file.path):
+        # Its writer was killed: whoever is still at work began later.
+        return file.modified < start.files[0].modified
+    version = _version_of(file)
+    return version is not None and version < start.version
 
 
 def _version_of(file: FileInfo) -> int | None:

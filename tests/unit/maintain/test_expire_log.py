@@ -89,3 +89,21 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(tmp_path):
     assert contents(tmp_path) == before
     assert told == table.expire_log()
     assert len(told.paths) == 4
+
+
+def test_what_killed_writers_left_in_the_log_goes_with_the_entries_of_its_time(tmp_path):
+    table = new_table(tmp_path, delta__checkpointInterval="3")
+    old, young = (tmp_path / "_delta_log" / f".{digit * 32}.tmp" for digit in "01")
+    old.write_bytes(b"{")
+    for number in range(4):
+        append(table, (number, "sf", 1))
+    aged(tmp_path, days=40)
+    os.utime(old, (1, 1))
+    young.write_bytes(b"{")
+
+    removed = table.expire_log()
+
+    assert f"_delta_log/{old.name}" in removed.paths
+    assert (old.exists(), young.exists()) == (False, True)
+    assert versions_of(tmp_path) == [3, 4]
+    assert_same_rows(table.scan(), [(number, "sf", 1) for number in range(4)])
