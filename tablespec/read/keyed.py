@@ -63,7 +63,9 @@ def _noted(
             if not len(types):
                 continue
             if noted is not None:
-                yield _with_constants(noted.filter(chosen), constants, reader), types
+                # A batch that is made of no columns has no rows to choose among.
+                rows = noted.filter(chosen) if noted.num_columns else noted
+                yield _with_constants(rows, constants, reader), types
             else:
                 assert logged.keys is not None
                 yield _looked_up(reader, change, slice_, key, logged.keys.filter(chosen)), types

@@ -153,6 +153,18 @@ def test_changes_read_as_hudi_on_spark_reads_them(unpacked, archive, answer, sch
     assert found == sorted(json.dumps(one, sort_keys=True) for one in images)
 
 
+@pytest.mark.parametrize(("archive", "answer", "schema"), list(windows("cdc")))
+def test_changes_without_columns_of_the_table_are_as_many(unpacked, archive, answer, schema):
+    table = tablespec.open_table(unpacked(archive))
+    begin = None if answer["begin"] == "000" else answer["begin"]
+
+    kinds = table.changes(begin, answer["end"]).to_table().column("_change_type").to_pylist()
+
+    alone = table.changes(begin, answer["end"], columns=["_change_type"])
+    assert alone.to_table().column("_change_type").to_pylist() == kinds
+    assert alone.count() == len(kinds)
+
+
 def with_metadata_table() -> Iterator[object]:
     """Every table whose properties say that it has a metadata table."""
     for archive in (*BY_SPARK, *OF_HUDI_RS):
