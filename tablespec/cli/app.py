@@ -26,7 +26,7 @@ from tablespec.cli.fsck import check_files, check_log
 from tablespec.cli.index import index_app, search
 from tablespec.cli.maintain import checkpoint, cluster, compact, expire_log, restore, skips, vacuum
 from tablespec.cli.options import AsJson, At, Columns, Limit, StorageOption, Url, Where, names, table_at
-from tablespec.cli.screen import complain, facts_text, json_document, progress, write
+from tablespec.cli.screen import complain, facts_text, give_up, json_document, open_outputs, progress, write
 from tablespec.errors import TableSpecError, TableSpecWarning
 
 FAILED = 2
@@ -42,6 +42,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line and end the program with its exit code."""
+    open_outputs()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -57,6 +58,11 @@ def run(arguments: Sequence[str]) -> int:
         except TableSpecError as error:
             complain("error", str(error))
             code = FAILED
+        except OSError as error:
+            # What cannot be written has no name, unlike what cannot be opened.
+            if error.filename is not None:
+                raise
+            code = give_up(error)
     for one in caught:
         if issubclass(one.category, TableSpecWarning):
             complain("warning", str(one.message))

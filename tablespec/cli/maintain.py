@@ -230,4 +230,8 @@ def time_of(text: str | None) -> timedelta | None:
     written = re.fullmatch(r"(\d+(?:\.\d+)?)([dhms])", text.strip())
     if written is None:
         raise typer.BadParameter(f"{text!r} is not a time such as 30d, 12h or 15m", param_hint="--retention")
-    return float(written[1]) * _UNITS[written[2]]
+    try:
+        return float(written[1]) * _UNITS[written[2]]
+    except OverflowError as error:
+        why = f"{text!r} is longer than the longest time there is, {timedelta.max.days}d"
+        raise typer.BadParameter(why, param_hint="--retention") from error

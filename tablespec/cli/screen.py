@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -25,6 +26,15 @@ Advance = Callable[[], None]
 # In a pipe no line is ever cut or wrapped.
 _PIPE_WIDTH = 1 << 20
 _GAP = "   "
+_UNWRITTEN = 3
+
+
+def open_outputs() -> None:
+    """Let everything be written: what was closed swallows it, and characters that an encoding lacks become escapes."""
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def write(text: str) -> None:
@@ -33,8 +43,15 @@ def write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_output()
         raise typer.Exit(128 + signal.SIGPIPE) from None
+
+
+def give_up(error: OSError) -> int:
+    """Say that an answer cannot be written, and give the exit code for that."""
+    _close_output()
+    complain("error", f"the answer cannot be written: {error.strerror}")
+    return _UNWRITTEN
 
 
 def complain(kind: str, message: str) -> None:
@@ -128,7 +145,7 @@ def _wrapped(texts: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
 
 def _aligned(texts: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
     widths = [max(map(cell_len, column)) for column in zip(*texts)]
-    rule = "─" * (sum(widths) + len(_GAP) * (len(widths) - 1))
+    rule = ("-" if _needs_ascii() else "─") * (sum(widths) + len(_GAP) * (len(widths) - 1))
     lines = [_GAP.join(map(_padded, row, widths, right)).rstrip() for row in texts]
     return "".join(f"{line}\n" for line in (lines[0], rule, *lines[1:]))
 
@@ -143,6 +160,11 @@ def _rendered(grid: Table) -> str:
     with console.capture() as captured:
         console.print(grid)
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def _close_output() -> None:
+    # What is still buffered would fail again at the end of the program.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _needs_ascii() -> bool:

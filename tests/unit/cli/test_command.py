@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pyarrow as pa
@@ -131,6 +132,33 @@ def test_a_reader_that_has_seen_enough_ends_the_program_quietly(numbers, options
     assert program.wait() == 141
 
 
+@pytest.mark.parametrize("arguments", [("read",), ("read", "--json"), ("show",), ("schema",)], ids=" ".join)
+def test_an_output_of_any_encoding_gets_an_answer(tmp_path, arguments):
+    path = str(tmp_path / "cities")
+    cities = pa.table({"straße": ["日本", "ny"]})
+    tablespec.create_table(path, cities.schema, properties={"größe": "1"}).append(cities)
+
+    done = _run([arguments[0], path, *arguments[1:]], env={**os.environ, "PYTHONIOENCODING": "ascii"})
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\xdf" in done.stdout or "\\u00df" in done.stdout or "\\xf6" in done.stdout
+    assert "\\u2500" not in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [("read", "--json"), ("delete", "--where", "n < 10")], ids=["rows", "facts"])
+def test_an_answer_that_cannot_be_written_is_one_line_of_error(numbers, arguments):
+    with Path("/dev/full").open("w") as full:
+        done = _run([arguments[0], numbers, *arguments[1:]], stdout=full)
+
+    assert (done.returncode, done.stderr) == (3, "error: the answer cannot be written: No space left on device\n")
+
+
+def test_a_closed_output_swallows_the_answer(numbers):
+    done = subprocess.run(["sh", "-c", f"{PROGRAM} read {numbers} >&-"], stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_program_without_its_packages_says_what_to_install():
     hidden = "import sys; sys.modules['typer'] = None; import tablespec.cli; tablespec.cli.main()"
 
@@ -167,6 +195,11 @@ def test_a_terminal_gets_lines_that_fit(trips):
 
     assert [line for line in lines if len(line) > 40] == []
     assert [line.split()[0] for line in lines[3:]] == ["city=la", "/2.parq", "uet", "city=sf", "/1.parq", "uet"]
+
+
+def _run(arguments: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    given = {"stdout": subprocess.PIPE, **options}
+    return subprocess.run([PROGRAM, *arguments], stderr=subprocess.PIPE, text=True, check=False, **given)
 
 
 def _working(seconds: float) -> str:

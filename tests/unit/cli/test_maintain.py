@@ -113,6 +113,13 @@ def test_a_retention_that_is_no_time_is_refused(command, table, text):
     assert "is not a time such as 30d, 12h or 15m" in " ".join(done.err.split())
 
 
+def test_a_retention_that_is_longer_than_all_times_is_refused(command, table):
+    done = command("vacuum", table.url, "--retention", "9999999999d")
+
+    assert done.code == 2
+    assert "'9999999999d' is longer than the longest time there is, 999999999d" in " ".join(done.err.split())
+
+
 def test_expire_log_removes_what_a_checkpoint_stands_in_for(command, table):
     table.checkpoint()
     options = ("--retention", "0s", "--allow-short-retention")
