@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 import pyarrow as pa
@@ -19,7 +19,7 @@ from tablespec.errors import (
 )
 from tablespec.formats.base import OpenOptions, Profile
 from tablespec.formats.detect import create_format, is_of_log, is_table, open_format
-from tablespec.model.schema import Schema
+from tablespec.model.schema import Schema, column_names
 from tablespec.sql.query import altered_tables
 from tablespec.storage.store import Storage
 from tablespec.table import Table
@@ -51,15 +51,12 @@ class NewTable:
         profile: Profile,
     ) -> NewTable:
         """A new table as its makers tell it; raises for names and properties in a shape that may mean something else."""
-        for option, names in (("partition_by", partition_by), ("key", key)):
-            if isinstance(names, str) or not isinstance(names, Collection):
-                raise InvalidOptionError(option, repr(names), "the names of columns, such as ['id']")
         if not isinstance(properties, Mapping | None):
             raise InvalidOptionError("properties", repr(properties), "names with values, such as {'owner': 'me'}")
         return cls(
             schema=schema,
-            partition_by=tuple(partition_by),
-            key=tuple(key),
+            partition_by=column_names("partition_by", partition_by),
+            key=column_names("key", key),
             properties=tuple((properties or {}).items()),
             profile=profile,
         )

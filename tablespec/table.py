@@ -24,7 +24,7 @@ from tablespec.maintain.skip import Skip, skips_of
 from tablespec.maintain.vacuum import Removed, Removing, expire_log, vacuum, vacuum_indexes
 from tablespec.model.instant import Instant, Timeline
 from tablespec.model.reading import ReadOptimized
-from tablespec.model.schema import Schema
+from tablespec.model.schema import Schema, column_names
 from tablespec.read.changes import ChangeScan, changes
 from tablespec.read.file_index import At, FileIndex, Filters, resolve, state_at
 from tablespec.read.incremental import IncrementalScan, incremental
@@ -184,8 +184,10 @@ class Table:
         at: At = None,
     ) -> pa.Table:
         """The rows that match a full-text query best, with `_score` and `_snippet`; looks through `columns`, gives `select`."""
-        chosen = None if select is None else tuple(select)
-        asked = Search(query=query, limit=limit, columns=tuple(columns), tokenizer=tokenizer, select=chosen)
+        chosen = None if select is None else column_names("select", select)
+        asked = Search(
+            query=query, limit=limit, columns=column_names("columns", columns), tokenizer=tokenizer, select=chosen
+        )
         return search(self.format.storage, state_at(self._allowed(Privilege.SELECT), at), asked)
 
     def create_record_index(self, name: str = "record", *, runner: Runner = Threads()) -> TableIndex:
@@ -201,7 +203,8 @@ class Table:
         runner: Runner = Threads(),
     ) -> TableIndex:
         """Make a full-text index of string columns, and build it; the tokenizer is what MATCH uses for them from now on."""
-        return create_text_index(self._allowed(Privilege.UPDATE), tuple(columns), tokenizer, name, runner)
+        names = column_names("columns", columns)
+        return create_text_index(self._allowed(Privilege.UPDATE), names, tokenizer, name, runner)
 
     @property
     def indexes(self) -> tuple[TableIndex, ...]:

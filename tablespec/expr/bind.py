@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from types import UnionType
 from typing import assert_never
 
 from tablespec.errors import InvalidPredicateError, TypeMismatchError, UnsupportedOperatorError
@@ -63,20 +64,29 @@ def parsed(predicate: Predicate | str) -> Predicate:
     """The predicate, read from SQL text if it is one; anything that is no predicate is refused."""
     if isinstance(predicate, str):
         return parse(predicate)
-    if not isinstance(predicate, Predicate):
-        raise InvalidPredicateError(repr(predicate), 0, "a predicate is text, or made of And, Or, Compare and the like")
+    _require(predicate, Predicate, "a predicate is text, or made of And, Or, Compare and the like")
     return predicate
 
 
+def _require(found: object, expected: type | UnionType, why: str) -> None:
+    """Refuse what no predicate is made of, which type checkers would have told."""
+    if not isinstance(found, expected):
+        raise InvalidPredicateError(repr(found), 0, why)
+
+
 def _bound(predicate: Predicate, schema: Schema) -> Predicate:
+    _require(predicate, Predicate, "inside of a predicate everything is made of And, Or, Compare and the like")
     match predicate:
         case Literal(value):
             if value is None or isinstance(value, bool):
                 return Literal(value)
             raise UnsupportedOperatorError(render(predicate), "a value where a condition must stand", SUPPORTED)
         case Compare(op, left, right):
+            _require(op, Op, "a comparison begins with an Op, such as Op.EQ")
             return _compare(op, _operand(left, schema), _operand(right, schema))
         case In(column, values):
+            for one in values:
+                _require(one, Literal, "a value is a Literal")
             return _in(_column(column, schema), values)
         case IsNull(column):
             return IsNull(_column(column, schema))
@@ -96,6 +106,8 @@ def _bound(predicate: Predicate, schema: Schema) -> Predicate:
 
 
 def _column(column: Column, schema: Schema) -> Column:
+    _require(column, Column, "a column is a Column, such as Column(('id',)), and a value a Literal")
+    _require(column.path, tuple, "the path of a column is a tuple of names, such as ('id',)")
     fields = [schema.field(*column.path[: depth + 1]) for depth in range(len(column.path))]
     return Column(tuple(field.name for field in fields), fields[-1].type)
 

@@ -37,7 +37,7 @@ from tablespec.maintain.rewrite import (
 from tablespec.maintain.row_order import Layout, Order, inverted, laid_out
 from tablespec.maintain.skip import COOLDOWN
 from tablespec.model.file import FileSlice
-from tablespec.model.schema import DecimalType, Primitive, Schema
+from tablespec.model.schema import DecimalType, Primitive, Schema, column_names
 from tablespec.read.file_index import Filters
 from tablespec.txn.transaction import Retries
 from tablespec.write.data_file import write_files
@@ -130,9 +130,7 @@ def _order(name: str) -> Order:
 
 
 def _orderable(schema: Schema, by: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(by, str) or not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
-        raise InvalidOptionError("by", repr(by), "the names of columns, such as ['id']")
-    fields = [schema.field(name) for name in by]
+    fields = [schema.field(name) for name in column_names("by", by)]
     if not fields or len({field.name for field in fields}) < len(fields):
         raise InvalidSchemaError("rows are clustered by one column or more, each named once")
     for field in fields:

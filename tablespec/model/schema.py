@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import attrs
 
-from tablespec.errors import ColumnNotFoundError
+from tablespec.errors import ColumnNotFoundError, InvalidOptionError
 
 PRIMITIVES = (
     "boolean",
@@ -143,6 +143,10 @@ class Schema:
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
 
+    def __repr__(self) -> str:
+        columns = (f"{field.name} {field.type}{'' if field.nullable else ' not null'}" for field in self.fields)
+        return f"Schema({', '.join(columns)})"
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the top-level columns."""
@@ -177,6 +181,17 @@ class Schema:
     def leaves(self) -> Iterator[tuple[tuple[str, ...], Field]]:
         """Every leaf outside of arrays and maps with the path of names to it, depth first."""
         return _leaves(self.fields, ())
+
+
+def column_names(option: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The names that an option gives; a text alone, whose letters would be taken for names, is refused."""
+    expected = "the names of columns, such as ['id']"
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidOptionError(option, repr(names), expected)
+    found = tuple(names)
+    if not all(isinstance(name, str) for name in found):
+        raise InvalidOptionError(option, repr(names), expected)
+    return found
 
 
 def _stored_as(fields: tuple[Field, ...], names: Mapping[str, str], prefix: str) -> tuple[Field, ...]:

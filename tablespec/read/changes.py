@@ -29,7 +29,7 @@ from tablespec.model.change import (
 )
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
-from tablespec.model.schema import Schema
+from tablespec.model.schema import Schema, column_names
 from tablespec.read.file_index import At, Filters, bound_filters, starting_version, state_at
 from tablespec.read.images import Changed, inferred
 from tablespec.read.keyed import keyed
@@ -47,7 +47,7 @@ def changes(format_: TableFormat, after: At, upto: At, where: Filters, columns: 
         state=state,
         after=starting_version(format_, after, state),
         predicate=bound_filters(where, everything),
-        columns=everything.names if columns is None else everything.select(tuple(columns)).names,
+        columns=everything.names if columns is None else everything.select(column_names("columns", columns)).names,
     )
 
 
@@ -68,7 +68,7 @@ class ChangeScan:
     so that of the two images of an updated row only one may match.
     """
 
-    format: TableFormat
+    format: TableFormat = attrs.field(repr=False)
     state: TableState
     after: int
     columns: tuple[str, ...]

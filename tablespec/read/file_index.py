@@ -28,7 +28,7 @@ class FileIndex:
     """Lists the files of a table at an instant, and what changed between two."""
 
     format: TableFormat
-    index: Narrower | None = None
+    index: Narrower | None = attrs.field(default=None, repr=False)
 
     def list_files_at(self, instant: At = None, filters: Filters = None) -> list[PartitionSnapshot]:
         """Slices that may hold a matching row at `instant`, by partition, in path order; None means the latest instant."""

@@ -18,7 +18,7 @@ from tablespec.model.change import AllRows, FreshSlice, MarkedRows, NewerRows, R
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.reading import Incremental
-from tablespec.model.schema import STRING, Schema
+from tablespec.model.schema import STRING, Schema, column_names
 from tablespec.read.file_index import At, Filters, bound_filters, completion_of, path_of, starting_version, state_at
 from tablespec.read.scan import TARGET_BYTES
 from tablespec.read.slice_reader import FileSliceReader
@@ -35,7 +35,7 @@ def incremental(
         state=state,
         after=start,
         predicate=bound_filters(where, state.schema),
-        columns=None if columns is None else tuple(columns),
+        columns=None if columns is None else column_names("columns", columns),
     )
 
 
@@ -60,7 +60,7 @@ class IncrementalScan:
     commit version are as new as their file, and rows that a restore brought back as new as the restore.
     """
 
-    format: TableFormat
+    format: TableFormat = attrs.field(repr=False)
     state: TableState
     after: int
     predicate: Predicate = TRUE

@@ -17,7 +17,7 @@ from tablespec.model.bulk import made_in_bulk
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.reading import ReadingMode, ReadOptimized, Snapshot
-from tablespec.model.schema import Schema
+from tablespec.model.schema import Schema, column_names
 from tablespec.read.file_index import At, Filters, bound_filters, judged_slices, state_at
 from tablespec.read.known import KnownSlice, Narrower, narrowed
 from tablespec.read.slice_reader import FileSliceReader
@@ -38,7 +38,7 @@ def scan(
 ) -> Scan:
     """The rows of a table that match, as of an instant."""
     state = state_at(format_, at)
-    names = None if columns is None else tuple(columns)
+    names = None if columns is None else column_names("columns", columns)
     predicate = bound_filters(where, state.schema)
     return Scan(storage=format_.storage, state=state, predicate=predicate, columns=names, mode=mode, index=index)
 
@@ -52,7 +52,7 @@ class Scan:
     predicate: Predicate = TRUE
     columns: tuple[str, ...] | None = None
     mode: ReadingMode = Snapshot()
-    index: Narrower | None = None
+    index: Narrower | None = attrs.field(default=None, repr=False)
     merging: bool | None = None
 
     @property

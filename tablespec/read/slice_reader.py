@@ -38,7 +38,7 @@ from tablespec.model import row
 from tablespec.model.file import BaseFile, FileSlice
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
 from tablespec.model.row import PHYSICAL
-from tablespec.model.schema import LONG, Field, Schema, near_names
+from tablespec.model.schema import LONG, Field, Schema, column_names, near_names
 from tablespec.read.known import Known, Mark
 from tablespec.storage.store import Storage
 
@@ -51,16 +51,16 @@ class FileSliceReader:
     """
 
     storage: Storage
-    layout: ReadLayout
-    codec: SliceCodec
+    layout: ReadLayout = attrs.field(repr=False)
+    codec: SliceCodec = attrs.field(repr=False)
     columns: tuple[str, ...] | None = None
     predicate: Predicate = TRUE
     mode: ReadingMode = Snapshot()
 
-    def project(self, columns: tuple[str, ...] | Schema | None) -> FileSliceReader:
+    def project(self, columns: Sequence[str] | Schema | None) -> FileSliceReader:
         """Give these columns in this order; None gives all that are not hidden."""
         names = columns.names if isinstance(columns, Schema) else columns
-        reader = attrs.evolve(self, columns=None if names is None else tuple(names))
+        reader = attrs.evolve(self, columns=None if names is None else column_names("columns", names))
         reader.schema  # noqa: B018 - an unknown column is told here and not on a worker
         return reader
 

@@ -51,10 +51,10 @@ class ChangeTarget:
     """
 
     storage: Storage
-    read: ReadLayout
-    codec: SliceCodec
-    write: WriteLayout
-    rules: Constraints
+    read: ReadLayout = attrs.field(repr=False)
+    codec: SliceCodec = attrs.field(repr=False)
+    write: WriteLayout = attrs.field(repr=False)
+    rules: Constraints = attrs.field(repr=False)
     change_feed: bool
     ops: frozenset[RowOp] = frozenset(RowOp)
 

@@ -81,13 +81,13 @@ class MergeSink:
     """
 
     target: ChangeTarget
-    slices: Sequence[FileSlice] = ()
+    slices: Sequence[FileSlice] = attrs.field(default=(), repr=False)
     paradigm: RowChangeParadigm = RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
     cases: Mapping[int, Sequence[str]] = attrs.field(factory=dict)
-    _deleted: dict[str, BitMap64] = attrs.field(factory=dict, init=False)
-    _rows: FileWriter | None = attrs.field(default=None, init=False)
-    _changes: FileWriter | None = attrs.field(default=None, init=False)
-    _counts: dict[RowOp, int] = attrs.field(factory=lambda: dict.fromkeys(RowOp, 0), init=False)
+    _deleted: dict[str, BitMap64] = attrs.field(factory=dict, init=False, repr=False)
+    _rows: FileWriter | None = attrs.field(default=None, init=False, repr=False)
+    _changes: FileWriter | None = attrs.field(default=None, init=False, repr=False)
+    _counts: dict[RowOp, int] = attrs.field(factory=lambda: dict.fromkeys(RowOp, 0), init=False, repr=False)
 
     _handed_over: bool = attrs.field(default=False, init=False)
 

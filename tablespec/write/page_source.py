@@ -24,9 +24,9 @@ class UpdatablePageSource:
     target: ChangeTarget
     slice: FileSlice
     predicate: Predicate = TRUE
-    _pages: Iterator[pa.RecordBatch] | None = attrs.field(default=None, init=False)
-    _last: pa.RecordBatch | None = attrs.field(default=None, init=False)
-    _sink: MergeSink = attrs.field(init=False)
+    _pages: Iterator[pa.RecordBatch] | None = attrs.field(default=None, init=False, repr=False)
+    _last: pa.RecordBatch | None = attrs.field(default=None, init=False, repr=False)
+    _sink: MergeSink = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         self._sink = MergeSink(self.target, (self.slice,), RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS)

@@ -23,7 +23,7 @@ from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Column, Compare, In, Literal, Op, Or, Predicate, Scalar, all_of
 from tablespec.expr.rewrite import simplify
 from tablespec.formats.base import LiveFile, NewFile, TableFormat
-from tablespec.model.schema import BINARY, STRING, DecimalType, Primitive, Schema
+from tablespec.model.schema import BINARY, STRING, DecimalType, Primitive, Schema, column_names
 from tablespec.write.append import discard, writable
 from tablespec.write.delete import delete_tasks, find_deleted
 from tablespec.write.execution import Execution
@@ -46,7 +46,7 @@ def replace_using(
     """
     given = data if isinstance(data, KeyedRows) else held(data, format_.storage.url)
     state = format_.latest()
-    keys = _distinct(given, state.schema, columns, format_.storage.url)
+    keys = _distinct(given, state.schema, column_names("columns", columns), format_.storage.url)
     if not keys.num_rows:
         return ChangeResult(instant=None)
     _check_keys(keys, state.partition_columns, format_.storage.url)

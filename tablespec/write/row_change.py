@@ -73,16 +73,16 @@ class ChangeHandle:
     finishes with the fragments of all of them.
     """
 
-    format: WritableFormat
+    format: WritableFormat = attrs.field(repr=False)
     state: TableState
     operation: str
     predicate: Predicate
     strategy: Strategy
-    target: ChangeTarget
-    files: tuple[LiveFile, ...]
+    target: ChangeTarget = attrs.field(repr=False)
+    files: tuple[LiveFile, ...] = attrs.field(repr=False)
     operation_id: str
     # What an index knows about the rows of files, by their paths.
-    known: Mapping[str, Known] = {}
+    known: Mapping[str, Known] = attrs.field(default={}, repr=False)
 
     @property
     def open_files(self) -> tuple[LiveFile, ...]:

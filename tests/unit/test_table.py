@@ -321,3 +321,91 @@ def test_every_limit_gives_the_same_instants_as_the_whole_history(tmp_path, prof
 
     for limit in range(5):
         assert list(table.history(limit)) == list(table.history()[:limit])
+
+
+# --- what is given by mistake ---
+
+
+@pytest.mark.parametrize("option", ["partition_by", "key"])
+@pytest.mark.parametrize("names", ["id", 5, [1]], ids=repr)
+def test_columns_of_a_new_table_are_names_and_no_text_alone(tmp_path, option, names):
+    schema = pa.schema({"i": pa.int64(), "d": pa.int64(), "id": pa.int64()})
+
+    with pytest.raises(InvalidOptionError, match=rf"{option} is .*; expected the names of columns, such as \['id'\]"):
+        tablespec.create_table(str(tmp_path), schema, **{option: names})
+
+    assert contents(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda table: table.scan(columns="id"),
+        lambda table: table.incremental(0, columns="id"),
+        lambda table: table.changes(0, columns="id"),
+        lambda table: table.slice_reader().project("id"),
+        lambda table: table.search("sf", columns="city"),
+        lambda table: table.search("sf", select="city"),
+        lambda table: table.create_text_index("city"),
+        lambda table: table.replace_using("id", ROWS),
+        lambda table: table.cluster("id"),
+    ],
+    ids=["scan", "incremental", "changes", "project", "search", "select", "text index", "replace_using", "cluster"],
+)
+def test_columns_are_names_and_no_text_alone(tmp_path, read):
+    table = tablespec.create_table(str(tmp_path), SCHEMA)
+
+    with pytest.raises(InvalidOptionError, match=r"expected the names of columns, such as \['id'\]"):
+        read(table)
+
+
+def test_a_reader_of_slices_takes_columns_as_a_list(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA)
+
+    assert table.slice_reader().project(["city"]).schema.names == ("city",)
+
+
+@pytest.mark.parametrize("schema", [ROWS, {"id": "long"}], ids=["data", "dictionary"])
+def test_a_table_is_made_of_a_schema_and_of_nothing_else(tmp_path, schema):
+    with pytest.raises(InvalidOptionError, match=r"expected a pyarrow Schema, such as data\.schema"):
+        tablespec.create_table(str(tmp_path), schema)
+
+    assert contents(tmp_path) == {}
+
+
+@pytest.mark.parametrize("place", [Path("trips"), b"trips", None], ids=["path", "bytes", "none"])
+def test_a_place_is_text_and_nothing_else(place):
+    with pytest.raises(UnsupportedUrlError, match=r"a place is text, a path such as str\(path\) or a URL"):
+        tablespec.open_table(place)
+
+
+# --- what a notebook shows ---
+
+
+def test_values_are_shown_in_a_few_lines_whatever_the_table_holds(tmp_path):
+    schema = pa.schema([(f"column_{number}", pa.int64()) for number in range(200)])
+    table = tablespec.create_table(f"{tmp_path}/wide", schema, key=["column_0"])
+    for number in range(3):
+        table.append(pa.table({name: [number] for name in schema.names}))
+    handle = table.begin_update("column_1 = 1")
+    shown = [
+        table,
+        table.scan("column_1 = 1"),
+        table.incremental(1),
+        table.changes(1, columns=["column_1"]),
+        table.file_index,
+        table.slice_reader(),
+        table.record_index,
+        handle,
+        handle.sink(),
+        handle.page_source(handle.files[0]),
+    ]
+
+    assert [type(one).__name__ for one in shown if len(repr(one)) > 1000] == []
+    assert [type(one).__name__ for one in shown if f"{tmp_path}/wide" not in repr(one)] == []
+
+
+def test_a_schema_is_shown_as_its_columns():
+    schema = Schema((Field(name="id", type=LONG, nullable=False), Field(name="city", type=STRING)))
+
+    assert repr(schema) == "Schema(id long not null, city string)"

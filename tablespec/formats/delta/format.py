@@ -91,8 +91,8 @@ class DeltaFormat:
 
     storage: Storage
     check_protocol: bool = True
-    _newest: DeltaState | None = attrs.field(default=None, init=False)
-    _warned: bool = attrs.field(default=False, init=False)
+    _newest: DeltaState | None = attrs.field(default=None, init=False, repr=False)
+    _warned: bool = attrs.field(default=False, init=False, repr=False)
 
     @classmethod
     def is_at(cls, storage: Storage) -> bool:

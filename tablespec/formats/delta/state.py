@@ -112,10 +112,10 @@ class DeltaState:
 
     storage: Storage
     instant: Instant
-    protocol: ProtocolAction
-    metadata: MetadataAction
-    reconciled: Reconciled
-    told_by: FileInfo
+    protocol: ProtocolAction = attrs.field(repr=False)
+    metadata: MetadataAction = attrs.field(repr=False)
+    reconciled: Reconciled = attrs.field(repr=False)
+    told_by: FileInfo = attrs.field(repr=False)
 
     @cached_property
     def schema(self) -> Schema:

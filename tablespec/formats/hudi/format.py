@@ -60,14 +60,14 @@ def is_hudi(storage: Storage) -> bool:
     return any(storage.head(path) is not None for path in (PROPERTIES, BACKUP)) or any(storage.list_folder(".hoodie"))
 
 
-@attrs.define
+@attrs.define(eq=False)
 class HudiFormat:
     """A Hudi table; bodies of instants never change, so each is read once."""
 
     storage: Storage
     options: OpenOptions = OpenOptions()
-    _latest: HudiState | None = attrs.field(default=None, repr=False, eq=False)
-    _commits: dict[str, CommitMetadata] = attrs.field(factory=dict, repr=False, eq=False)
+    _latest: HudiState | None = attrs.field(default=None, repr=False)
+    _commits: dict[str, CommitMetadata] = attrs.field(factory=dict, repr=False)
 
     @classmethod
     def open(cls, storage: Storage, options: OpenOptions = OpenOptions()) -> HudiFormat:

@@ -115,15 +115,15 @@ class HudiState:
 
     storage: Storage
     instant: Instant
-    schema: Schema
-    table: TableProperties
-    timeline: ActiveTimeline
-    replaced: frozenset[FileGroupId]
-    listing: Listing
-    visibility: Visibility
+    schema: Schema = attrs.field(repr=False)
+    table: TableProperties = attrs.field(repr=False)
+    timeline: ActiveTimeline = attrs.field(repr=False)
+    replaced: frozenset[FileGroupId] = attrs.field(repr=False)
+    listing: Listing = attrs.field(repr=False)
+    visibility: Visibility = attrs.field(repr=False)
     window: Window | None = None
-    schema_history: SchemaHistory = SchemaHistory()
-    metadata: MetadataTable | None = None
+    schema_history: SchemaHistory = attrs.field(default=SchemaHistory(), repr=False)
+    metadata: MetadataTable | None = attrs.field(default=None, repr=False)
 
     def placed(self, changes: KeyedChanges) -> KeyedChanges:
         """The changes with what their slices need to be read as slices of this state."""

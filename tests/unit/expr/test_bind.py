@@ -10,7 +10,7 @@ import pytest
 
 from tablespec.errors import ColumnNotFoundError, InvalidPredicateError, TypeMismatchError, UnsupportedOperatorError
 from tablespec.expr.bind import bind
-from tablespec.expr.nodes import Column, Compare, In, Literal, Match, Op, Predicate, Scalar
+from tablespec.expr.nodes import And, Column, Compare, In, IsNull, Literal, Match, Not, Op, Predicate, Scalar
 from tablespec.expr.parse import parse
 from tablespec.expr.render import render
 from tablespec.model.schema import (
@@ -308,3 +308,22 @@ def test_literals_of_different_kinds_differ_even_where_python_finds_them_equal()
 def test_what_is_no_predicate_is_refused_by_name(given):
     with pytest.raises(InvalidPredicateError, match="a predicate is text"):
         bind(given, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "why"),
+    [
+        (Compare(Column(("id",)), Op.EQ, Literal(1)), "a comparison begins with an Op"),
+        (Compare("=", Column(("id",)), Literal(1)), "a comparison begins with an Op"),
+        (Compare(Op.EQ, Column(("id",)), 1), "a value a Literal"),
+        (Compare(Op.EQ, "id", Literal(1)), "a column is a Column"),
+        (Compare(Op.EQ, Column("id"), Literal(1)), "the path of a column is a tuple of names"),
+        (In(Column(("id",)), (1, 2)), "a value is a Literal"),
+        (IsNull("id"), "a column is a Column"),
+        (Not("id = 1"), "inside of a predicate"),
+        (And(("id = 1", "id = 2")), "inside of a predicate"),
+    ],
+)
+def test_what_no_predicate_is_made_of_is_refused_by_name(predicate, why):
+    with pytest.raises(InvalidPredicateError, match=why):
+        bind(predicate, Schema((Field(name="id", type=LONG),)))

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 import pyarrow.parquet as pq
 import pytest
 
+import tablespec
 from tablespec.errors import CorruptLogError, InstantNotFoundError, UnsupportedTableError
 from tablespec.expr.nodes import TRUE, Column, Compare, IsNull, Literal, Not, Op
 from tablespec.expr.verdict import Verdict
@@ -370,3 +371,11 @@ def test_log_files_of_the_native_log_format_are_refused_by_name(new_table):
     with pytest.raises(UnsupportedTableError) as refused:
         HudiFormat.open(table.storage).latest()
     assert refused.value.feature == "log files of the native log format"
+
+
+def test_tables_are_told_apart_by_hash_and_shown_in_a_few_lines(table):
+    table.write(1, "a", "f")
+    one, other = (tablespec.open_table(table.storage.url) for _ in range(2))
+
+    assert len({one, other, one}) == 2
+    assert [type(shown).__name__ for shown in (one, one.scan(), one.changes(None)) if len(repr(shown)) > 600] == []
