@@ -70,6 +70,11 @@ class Fragment:
     deleted_rows: int = 0
     copied_rows: int = 0
 
+    @property
+    def files(self) -> tuple[NewFile, ...]:
+        """All files that were written."""
+        return (*self.added, *self.change_files)
+
 
 @attrs.define(eq=False)
 class MergeSink:
@@ -234,7 +239,7 @@ def with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.Reco
 def discard_fragments(storage: Storage, fragments: Iterable[Fragment]) -> None:
     """Remove the files of fragments that were not committed."""
     for fragment in fragments:
-        for file in (*fragment.added, *fragment.change_files):
+        for file in fragment.files:
             storage.delete(file.path)
 
 
@@ -254,7 +259,9 @@ def _alike(page: pa.RecordBatch) -> Iterator[tuple[RowOp, int, pa.Array | None]]
     """Each operation and case of a page with a mask of its rows; None for all of them."""
     lacking = [name for name in (OP, CASE, ROW) if page.schema.get_field_index(name) < 0]
     if lacking:
-        raise InvalidPageError(f"a page has the column {lacking[0]}")
+        raise InvalidPageError(
+            f"a page needs the columns {OP}, {CASE} and {ROW}, and this one lacks {', '.join(lacking)}"
+        )
     kinds = _kinds(page)
     unknown = [kind[OP] for kind in kinds if kind[OP] not in list(RowOp)]
     if unknown:

@@ -83,6 +83,8 @@ class ChangeHandle:
     operation_id: str
     # What an index knows about the rows of files, by their paths.
     known: Mapping[str, Known] = attrs.field(default={}, repr=False)
+    # The files of fragments that were removed again: a commit that named one of them could not be read.
+    discarded: set[str] = attrs.field(factory=set, init=False, repr=False)
 
     @property
     def open_files(self) -> tuple[LiveFile, ...]:
@@ -246,6 +248,7 @@ def finish(
 ) -> ChangeResult:
     """Commit what the workers did, all of it or nothing; without any change nothing is committed."""
     done = [Fragment(added=record.added), *fragments]
+    _check_there(handle, done)
     try:
         leaving = _leaving(handle, fragments, record)
         if not leaving.removed and not leaving.partly and not _brings(done, record):
@@ -268,7 +271,15 @@ def finish(
 
 def abort(handle: ChangeHandle, fragments: Sequence[Fragment]) -> None:
     """Remove what the workers wrote; only for an operation that no commit was tried of."""
+    handle.discarded.update(file.path for fragment in fragments for file in fragment.files)
     discard_fragments(handle.target.storage, fragments)
+
+
+def _check_there(handle: ChangeHandle, fragments: Sequence[Fragment]) -> None:
+    gone = handle.discarded.intersection(file.path for fragment in fragments for file in fragment.files)
+    if gone:
+        why = f"the file {min(gone)} of a fragment was removed when the operation was aborted or failed"
+        raise InvalidPageError(f"{why}; begin it anew")
 
 
 def run_all(

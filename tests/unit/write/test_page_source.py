@@ -157,6 +157,23 @@ def test_nothing_is_seen_before_the_commit_and_abort_leaves_nothing(table, tmp_p
     assert contents(tmp_path) == before
 
 
+def test_an_operation_that_was_aborted_is_not_finished_without_its_files(table, tmp_path):
+    before = contents(tmp_path)
+    handle = table.begin_update()
+    source = handle.page_source(only_file(handle))
+    changed = rows_of(source.get_next_page(), 2)
+    source.update_rows(
+        pa.RecordBatch.from_arrays([pa.array(["B"]), changed.column(ROW)], names=["name", "row"]), [0, 1]
+    )
+    fragments = source.finish()
+    handle.abort(fragments)
+
+    with pytest.raises(InvalidPageError, match="was removed when the operation was aborted or failed; begin it anew"):
+        handle.finish(fragments)
+
+    assert contents(tmp_path) == before
+
+
 @strategies
 def test_abort_never_removes_files_of_a_commit_that_became_durable(table, tmp_path, strategy):
     handle = table.begin_update(strategy=strategy)
@@ -444,3 +461,10 @@ def test_a_deletion_vector_that_went_meanwhile_is_told_by_name(table, tmp_path):
         handle.finish(fragments)
 
     assert table.instant().version == 2
+
+
+def test_a_page_that_lacks_columns_is_told_which(table):
+    sink = table.begin_merge().sink()
+
+    with pytest.raises(InvalidPageError, match="needs the columns _op, _case and _row, and this one lacks _case, _row"):
+        sink.store_merged_rows(pa.RecordBatch.from_pydict({"id": [5], "_op": [1]}))
