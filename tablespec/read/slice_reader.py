@@ -16,7 +16,13 @@ from tablespec.arrow.parquet import PositionedBatch, no_columns, open_for_few, r
 from tablespec.arrow.positions import outside
 from tablespec.arrow.schema import arrow_type
 from tablespec.arrow.tracked import commit_versions, row_ids
-from tablespec.errors import ColumnNotFoundError, CorruptFileError, DataFileMissingError, UnsupportedTableError
+from tablespec.errors import (
+    ColumnNotFoundError,
+    CorruptFileError,
+    DataFileMissingError,
+    InvalidOptionError,
+    UnsupportedTableError,
+)
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import (
     TRUE,
@@ -70,6 +76,9 @@ class FileSliceReader:
 
     def reading_mode(self, mode: ReadingMode) -> FileSliceReader:
         """Read in that mode."""
+        if not isinstance(mode, ReadingMode):
+            expected = "Snapshot(), ReadOptimized(), Incremental(after) or Cdc(after)"
+            raise InvalidOptionError("the reading mode", repr(mode), expected)
         return attrs.evolve(self, mode=mode)
 
     @property

@@ -365,6 +365,13 @@ def test_a_reader_of_slices_takes_columns_as_a_list(tmp_path):
     assert table.slice_reader().project(["city"]).schema.names == ("city",)
 
 
+def test_a_reading_mode_is_refused_when_it_is_none(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA)
+
+    with pytest.raises(InvalidOptionError, match="the reading mode is 'snapshot'; expected Snapshot"):
+        table.slice_reader().reading_mode("snapshot")
+
+
 @pytest.mark.parametrize("schema", [ROWS, {"id": "long"}], ids=["data", "dictionary"])
 def test_a_table_is_made_of_a_schema_and_of_nothing_else(tmp_path, schema):
     with pytest.raises(InvalidOptionError, match=r"expected a pyarrow Schema, such as data\.schema"):
