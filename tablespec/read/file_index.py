@@ -106,7 +106,7 @@ def state_at(format_: TableFormat, at: At) -> TableState:
 
 def starting_version(format_: TableFormat, start: At, state: TableState) -> int:
     """The version after which a stretch of the timeline up to `state` begins; -1 where it begins with the table."""
-    after = -1 if start is None else max(-1, version_of(format_, start))
+    after = -1 if start is None or _is_before_all(format_, start) else max(-1, version_of(format_, start))
     upto = state.instant.version
     if after > upto:
         asked = f"after {after} up to {upto}"
@@ -136,14 +136,8 @@ def completion_of(clock: CompletionClock, at: Instant | int | str | datetime | d
             return clock.completion_of(at)
         case str() if _is_number(at):
             return clock.completion_of(int(at))
-        case str():
-            return clock.completion_at(to_millis(_parse_time(at, table)))
-        case datetime():
-            return clock.completion_at(to_millis(at))
-        case date():
-            return clock.completion_at(to_millis(datetime(at.year, at.month, at.day, tzinfo=UTC)))
         case _:
-            raise _unnamed(table, at)
+            return clock.completion_at(to_millis(_moment(at, table)))
 
 
 def resolve(format_: TableFormat, at: At) -> Instant:
@@ -157,14 +151,29 @@ def resolve(format_: TableFormat, at: At) -> Instant:
             return format_.timeline().at(at)
         case str() if _is_number(at):
             return format_.timeline().at(int(at))
-        case str():
-            return format_.timeline().find_latest_completed_action_at(_parse_time(at, format_.storage.url))
-        case datetime():
-            return format_.timeline().find_latest_completed_action_at(at)
-        case date():
-            return format_.timeline().find_latest_completed_action_at(datetime(at.year, at.month, at.day, tzinfo=UTC))
         case _:
-            raise _unnamed(format_.storage.url, at)
+            return format_.timeline().find_latest_completed_action_at(_moment(at, format_.storage.url))
+
+
+def _is_before_all(format_: TableFormat, at: Instant | int | str | datetime | date) -> bool:
+    """Whether `at` is a time at which the table was not there yet; a timeline whose first versions are gone cannot tell."""
+    if isinstance(at, Instant | int) or (isinstance(at, str) and _is_number(at)):
+        return False
+    limit = to_millis(_moment(at, format_.storage.url))
+    return any(first.version == 0 and limit < first.timestamp for first in format_.timeline().instants[:1])
+
+
+def _moment(at: object, table: str) -> datetime:
+    """The time that `at` is, in UTC where it names no zone."""
+    match at:
+        case str():
+            return _parse_time(at, table)
+        case datetime():
+            return at
+        case date():
+            return datetime(at.year, at.month, at.day, tzinfo=UTC)
+        case _:
+            raise _unnamed(table, at)
 
 
 def _is_number(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import attrs
@@ -217,6 +218,20 @@ def test_a_stretch_that_ends_before_it_begins_is_refused(table):
 
 def test_a_version_before_the_first_means_from_the_beginning(table):
     assert table.changes(-5).count() == table.changes(None).count() == 4
+
+
+@pytest.mark.parametrize("after", ["2001-01-01", date(2001, 1, 1), datetime(2001, 1, 1, 12, tzinfo=UTC)], ids=repr)
+def test_a_time_before_the_first_commit_means_from_the_beginning(table, after):
+    assert table.changes(after).count() == table.incremental(after).count() == 4
+    assert [commit.instant.version for commit in table.file_index.list_changes_between(after)] == [1]
+
+
+def test_a_time_before_a_log_that_was_cleaned_up_is_refused(table):
+    table.checkpoint()
+    commit_file(local(table), 0).unlink()
+
+    with pytest.raises(InstantNotFoundError, match="no completed instant at or before 2001-01-01"):
+        tablespec.open_table(table.url).changes("2001-01-01")
 
 
 # --- filters and columns ---
