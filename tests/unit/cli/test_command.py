@@ -159,6 +159,14 @@ def test_a_closed_output_swallows_the_answer(numbers):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_the_program_is_a_module_too():
+    done = subprocess.run(
+        [sys.executable, "-m", "tablespec.cli", "--version"], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (0, f"tablespec {tablespec.__version__}\n")
+
+
 def test_the_program_without_its_packages_says_what_to_install():
     hidden = "import sys; sys.modules['typer'] = None; import tablespec.cli; tablespec.cli.main()"
 
