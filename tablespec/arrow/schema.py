@@ -105,9 +105,7 @@ def columns_of(schema: Schema | pa.Schema) -> Schema:
     if isinstance(schema, Schema):
         return schema
     if not isinstance(schema, pa.Schema):
-        raise InvalidOptionError(
-            "schema", f"a {type(schema).__name__}", "columns as a pyarrow.Schema or a tablespec Schema"
-        )
+        raise InvalidOptionError("schema", f"a {type(schema).__name__}", "a pyarrow Schema, such as data.schema")
     return schema_of(schema)
 
 

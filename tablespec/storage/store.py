@@ -39,8 +39,6 @@ class Storage:
         Options are the store's, as obstore and deltalake spell them: `AWS_REGION`, `endpoint`, `allow_http`, `timeout`.
         Nothing is opened yet. Raises UnsupportedUrlError where no store can be meant.
         """
-        if not isinstance(url, str):
-            raise UnsupportedUrlError(repr(url), "a place is text, a path such as str(path) or a URL")
         ordered = tuple(sorted((options or {}).items()))
         return cls(canonical(url), ordered, tuple(canonical(root) for root in allowed_roots))
 

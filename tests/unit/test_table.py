@@ -7,7 +7,6 @@ import pytest
 import tablespec
 from tablespec import Profile
 from tablespec.errors import (
-    ColumnNotFoundError,
     InstantNotFoundError,
     InvalidOptionError,
     InvalidPropertyError,
@@ -84,12 +83,6 @@ def test_a_file_is_not_a_table(tmp_path):
 def test_a_url_that_no_store_can_mean_is_refused(url):
     with pytest.raises(UnsupportedUrlError, match="cannot open"):
         tablespec.open_table(url)
-
-
-@pytest.mark.parametrize("path", [Path("/tmp"), 5, None], ids=repr)
-def test_a_place_that_is_no_text_is_refused_with_the_way_out(path):
-    with pytest.raises(UnsupportedUrlError, match=r"it is no text; write str\(path\)"):
-        tablespec.open_table(path)
 
 
 @pytest.mark.parametrize("form", ["{}", "{}/", "file://{}", "file:{}", "{}/../table"])
@@ -275,18 +268,18 @@ def test_a_profile_that_is_none_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("made_of", "told"),
     [
-        ({"schema": {"id": "long"}}, "schema is a dict; expected columns as a pyarrow.Schema"),
-        ({"schema": ROWS}, "schema is a Table; expected columns as a pyarrow.Schema"),
+        ({"schema": {"id": "long"}}, r"schema is a dict; expected a pyarrow Schema, such as data\.schema"),
+        ({"schema": ROWS}, r"schema is a Table; expected a pyarrow Schema, such as data\.schema"),
         ({"key": "id"}, "key is 'id'; expected the names of columns"),
         ({"partition_by": "city"}, "partition_by is 'city'; expected the names of columns"),
         ({"partition_by": None}, "partition_by is None; expected the names of columns"),
         ({"properties": [("a", "b")]}, "properties is .*; expected names with values"),
-        ({"key": [5]}, "the table has no column '5'"),
-        ({"partition_by": [5]}, "the table has no column '5'"),
+        ({"key": [5]}, r"key is \[5\]; expected the names of columns"),
+        ({"partition_by": [5]}, r"partition_by is \[5\]; expected the names of columns"),
     ],
 )
 def test_no_table_is_made_of_what_means_nothing(tmp_path, made_of, told):
-    with pytest.raises((InvalidOptionError, ColumnNotFoundError), match=told):
+    with pytest.raises(InvalidOptionError, match=told):
         tablespec.create_table(f"{tmp_path}/table", **{"schema": SCHEMA, **made_of})
 
     assert list(tmp_path.iterdir()) == []
@@ -372,17 +365,9 @@ def test_a_reading_mode_is_refused_when_it_is_none(tmp_path):
         table.slice_reader().reading_mode("snapshot")
 
 
-@pytest.mark.parametrize("schema", [ROWS, {"id": "long"}], ids=["data", "dictionary"])
-def test_a_table_is_made_of_a_schema_and_of_nothing_else(tmp_path, schema):
-    with pytest.raises(InvalidOptionError, match=r"expected a pyarrow Schema, such as data\.schema"):
-        tablespec.create_table(str(tmp_path), schema)
-
-    assert contents(tmp_path) == {}
-
-
 @pytest.mark.parametrize("place", [Path("trips"), b"trips", None], ids=["path", "bytes", "none"])
 def test_a_place_is_text_and_nothing_else(place):
-    with pytest.raises(UnsupportedUrlError, match=r"a place is text, a path such as str\(path\) or a URL"):
+    with pytest.raises(UnsupportedUrlError, match=r"it is no text; write str\(path\)"):
         tablespec.open_table(place)
 
 

@@ -57,7 +57,7 @@ def test_added_columns_may_be_given_as_arrow(table):
     [
         (
             lambda table: table.add_columns([pa.field("n", pa.int64())]),
-            "schema is a list; expected columns as a pyarrow",
+            "schema is a list; expected a pyarrow Schema",
         ),
         (lambda table: table.add_constraint(5, "id > 0"), "name is 5; expected what the constraint is called"),
         (lambda table: table.add_constraint("", "id > 0"), "name is ''; expected what the constraint is called"),
