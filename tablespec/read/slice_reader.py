@@ -78,7 +78,7 @@ class FileSliceReader:
         """Read in that mode."""
         if not isinstance(mode, ReadingMode):
             expected = "Snapshot(), ReadOptimized(), Incremental(after) or Cdc(after)"
-            raise InvalidOptionError("the reading mode", repr(mode), expected)
+            raise InvalidOptionError("mode", repr(mode), expected)
         return attrs.evolve(self, mode=mode)
 
     @property

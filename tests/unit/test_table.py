@@ -361,7 +361,7 @@ def test_a_reader_of_slices_takes_columns_as_a_list(tmp_path):
 def test_a_reading_mode_is_refused_when_it_is_none(tmp_path):
     table = tablespec.create_table(str(tmp_path), SCHEMA)
 
-    with pytest.raises(InvalidOptionError, match="the reading mode is 'snapshot'; expected Snapshot"):
+    with pytest.raises(InvalidOptionError, match="the option mode is 'snapshot'; expected Snapshot"):
         table.slice_reader().reading_mode("snapshot")
 
 
