@@ -117,16 +117,21 @@ def test_overwriting_the_partition_of_one_zero_leaves_that_of_the_other(spark, t
 
 @pytest.mark.parametrize("verb", ["append", "replace_where"])
 def test_files_of_a_frame_whose_query_fails_in_another_partition_go(spark, table, verb):
+    files = _data_files(table)
+    folder, known = Path(table.url.removeprefix("file://")), len(files)
+
     @F.udf("double")
     def failing(number):
         if number == 7:
-            # The other partition is done by then.
-            time.sleep(1.5)
+            deadline = time.monotonic() + 60
+            while len(list(folder.rglob("*.parquet"))) == known and time.monotonic() < deadline:
+                time.sleep(0.05)
+            # The file of the other partition is there; Spark hears of it when its task has ended.
+            time.sleep(3)
             raise ValueError("seven")
         return float(number)
 
     frame = spark.range(0, 8, numPartitions=2).select("id", F.lit("sf").alias("city"), failing("id").alias("fare"))
-    files = _data_files(table)
 
     with pytest.raises(PySparkException, match="seven"):
         if verb == "append":
