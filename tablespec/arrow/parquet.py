@@ -101,8 +101,11 @@ def no_columns(rows: int) -> pa.RecordBatch:
 
 def _pickable(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same rows in types from which Arrow can pick: delta-rs stores that its texts were views, from which it cannot."""
-    schema = pa.schema([field.with_type(without_views(field.type)) for field in batch.schema])
-    return batch if schema.equals(batch.schema) else batch.cast(schema)
+    types = batch.schema.types
+    pickable = list(map(without_views, types))
+    if pickable == types:
+        return batch
+    return batch.cast(pa.schema([field.with_type(type_) for field, type_ in zip(batch.schema, pickable)]))
 
 
 def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:

@@ -64,13 +64,18 @@ def _made_in(local: str | None, url: str) -> Iterator[Path]:
             made = Path(elsewhere if local is None else local)
             made.mkdir(parents=True, exist_ok=True)
             yield made
-    except BaseException as error:
-        if local is not None:
-            shutil.rmtree(local, ignore_errors=True)
+    except (ValueError, OSError) as error:
+        _forget(local)
         # Tantivy has no other errors for disks that are full.
-        if isinstance(error, ValueError | OSError):
-            raise StorageError(url, f"the text index cannot be written ({error})") from error
+        raise StorageError(url, f"the text index cannot be written ({error})") from error
+    except BaseException:
+        _forget(local)
         raise
+
+
+def _forget(local: str | None) -> None:
+    if local is not None:
+        shutil.rmtree(local, ignore_errors=True)
 
 
 def _told(made: Path, path: str) -> IndexFile:

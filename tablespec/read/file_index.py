@@ -106,7 +106,7 @@ def state_at(format_: TableFormat, at: At) -> TableState:
 
 def starting_version(format_: TableFormat, start: At, state: TableState) -> int:
     """The version after which a stretch of the timeline up to `state` begins; -1 where it begins with the table."""
-    after = -1 if start is None or _is_before_all(format_, start) else max(-1, version_of(format_, start))
+    after = -1 if start is None else max(-1, version_of(format_, start, before_all=-1))
     upto = state.instant.version
     if after > upto:
         asked = f"after {after} up to {upto}"
@@ -114,8 +114,13 @@ def starting_version(format_: TableFormat, start: At, state: TableState) -> int:
     return after
 
 
-def version_of(format_: TableFormat, at: Instant | int | str | datetime | date) -> int:
-    """The version that `at` names; a number is taken as it is, and only a time needs the timeline."""
+def version_of(
+    format_: TableFormat, at: Instant | int | str | datetime | date, *, before_all: int | None = None
+) -> int:
+    """The version that `at` names; a number is taken as it is, and only a time needs the timeline.
+
+    A time at which the table was not there yet is `before_all`, where that is given and the timeline goes back to the first version.
+    """
     match at:
         case Instant(version):
             return version
@@ -124,7 +129,11 @@ def version_of(format_: TableFormat, at: Instant | int | str | datetime | date) 
         case str() if _is_number(at):
             return int(at)
         case _:
-            return resolve(format_, at).version
+            moment, timeline = _moment(at, format_.storage.url), format_.timeline()
+            begins = [one.timestamp for one in timeline.instants[:1] if one.version == 0]
+            if before_all is not None and begins and to_millis(moment) < begins[0]:
+                return before_all
+            return timeline.find_latest_completed_action_at(moment).version
 
 
 def completion_of(clock: CompletionClock, at: Instant | int | str | datetime | date, table: str) -> int:
@@ -153,14 +162,6 @@ def resolve(format_: TableFormat, at: At) -> Instant:
             return format_.timeline().at(int(at))
         case _:
             return format_.timeline().find_latest_completed_action_at(_moment(at, format_.storage.url))
-
-
-def _is_before_all(format_: TableFormat, at: Instant | int | str | datetime | date) -> bool:
-    """Whether `at` is a time at which the table was not there yet; a timeline whose first versions are gone cannot tell."""
-    if isinstance(at, Instant | int) or (isinstance(at, str) and _is_number(at)):
-        return False
-    limit = to_millis(_moment(at, format_.storage.url))
-    return any(first.version == 0 and limit < first.timestamp for first in format_.timeline().instants[:1])
 
 
 def _moment(at: object, table: str) -> datetime:

@@ -141,15 +141,18 @@ def test_a_page_source_travels_before_its_first_page(table):
     assert_same_rows(table.scan(columns=["id"]), [(1,), (2,), (3,)])
 
 
+def fragments_of_an_update(handle):
+    source = handle.page_source(only_file(handle))
+    changed = rows_of(source.get_next_page(), 2)
+    names = pa.RecordBatch.from_arrays([pa.array(["B"]), changed.column(ROW)], names=["name", "row"])
+    source.update_rows(names, [0, 1])
+    return source.finish()
+
+
 def test_nothing_is_seen_before_the_commit_and_abort_leaves_nothing(table, tmp_path):
     before = contents(tmp_path)
     handle = table.begin_update()
-    source = handle.page_source(only_file(handle))
-    changed = rows_of(source.get_next_page(), 2)
-    source.update_rows(
-        pa.RecordBatch.from_arrays([pa.array(["B"]), changed.column(ROW)], names=["name", "row"]), [0, 1]
-    )
-    fragments = source.finish()
+    fragments = fragments_of_an_update(handle)
     assert_same_rows(table.scan(columns=["id", "name"]), [(1, "a"), (2, "b"), (3, "c"), (4, "d")])
 
     handle.abort(fragments)
@@ -160,12 +163,7 @@ def test_nothing_is_seen_before_the_commit_and_abort_leaves_nothing(table, tmp_p
 def test_an_operation_that_was_aborted_is_not_finished_without_its_files(table, tmp_path):
     before = contents(tmp_path)
     handle = table.begin_update()
-    source = handle.page_source(only_file(handle))
-    changed = rows_of(source.get_next_page(), 2)
-    source.update_rows(
-        pa.RecordBatch.from_arrays([pa.array(["B"]), changed.column(ROW)], names=["name", "row"]), [0, 1]
-    )
-    fragments = source.finish()
+    fragments = fragments_of_an_update(handle)
     handle.abort(fragments)
 
     with pytest.raises(InvalidPageError, match="was removed when the operation was aborted or failed; begin it anew"):
@@ -177,12 +175,7 @@ def test_an_operation_that_was_aborted_is_not_finished_without_its_files(table, 
 @strategies
 def test_abort_never_removes_files_of_a_commit_that_became_durable(table, tmp_path, strategy):
     handle = table.begin_update(strategy=strategy)
-    source = handle.page_source(only_file(handle))
-    changed = rows_of(source.get_next_page(), 2)
-    source.update_rows(
-        pa.RecordBatch.from_arrays([pa.array(["B"]), changed.column(ROW)], names=["name", "row"]), [0, 1]
-    )
-    fragments = source.finish()
+    fragments = fragments_of_an_update(handle)
     handle.finish(fragments)
     table.delete("id = 1")
     before = contents(tmp_path)
