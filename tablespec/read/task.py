@@ -94,4 +94,4 @@ def by_group(pieces: Sequence[TaskSlice]) -> Iterator[tuple[str, Sequence[TaskSl
 def shares(pieces: Sequence[_Piece]) -> list[tuple[_Piece, ...]]:
     """The slices in groups for workers that look through them: so many that all finish at about the same time, but none too small."""
     total = sum(piece.slice.size for piece in pieces)
-    return balanced(pieces, max(LEAST_SHARE, min(MOST_SHARE, total // SHARES)))
+    return balanced(pieces, max(LEAST_SHARE, min(MOST_SHARE, -(-total // SHARES))))

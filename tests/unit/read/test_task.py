@@ -76,6 +76,7 @@ def test_a_target_below_one_byte_makes_no_sense():
     [
         pytest.param(1 << 10, 1, id="what is little stays together"),
         pytest.param(1 << 20, 16, id="enough pieces for workers to finish at about the same time"),
+        pytest.param((1 << 20) + 1, 16, id="also where the bytes cannot be divided by their number"),
         pytest.param(16 << 20, 67, id="and none too large"),
     ],
 )
