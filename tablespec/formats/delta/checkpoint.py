@@ -107,7 +107,7 @@ def add_rows(
         columns = _judging_columns(opened, predicate, shape)
         for group, rows, _ in _candidates(opened, columns, predicate, shape):
             adds = _taken(opened, group, ["add"], rows)
-            yield adds, [_action(row) for row in _rows(adds)]
+            yield adds, [_action(row) for row in _rows(_told_once(adds))]
 
 
 def add_batches(storage: Storage, path: str) -> Iterator[pa.StructArray]:
@@ -120,6 +120,16 @@ def removes(storage: Storage, path: str) -> Iterator[RemoveAction]:
     for batch in _action_batches(storage, path, "remove"):
         for row in _rows(batch):
             yield msgspec.convert(_without_nulls(row), RemoveAction, strict=False)
+
+
+def _told_once(adds: pa.StructArray) -> pa.StructArray:
+    """Adds without what they tell a second time in columns of their own, of which objects are dear to make."""
+    names = [field.name for field in adds.type]
+    twice = {"partitionValues_parsed"}
+    if "stats" in names and not adds.field("stats").null_count:
+        twice.add("stats_parsed")
+    left = [name for name in names if name not in twice]
+    return pa.StructArray.from_arrays([adds.field(name) for name in left], left)
 
 
 def _action(row: dict[str, object]) -> AddAction:
