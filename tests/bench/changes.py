@@ -1,6 +1,8 @@
 """Row changes beside deltalake: `python tests/bench/changes.py` prints medians, ratios and bars.
 
-Every run is a fresh process on a fresh copy (hard links) of one table of many rows in a hundred partitions.
+Every run is a fresh process on a fresh copy (hard links) of one table of many rows in a hundred partitions. The copies stay until all
+runs are done, and what a run wrote is on disk before the next one begins: ext4 takes longer to make files for minutes after others
+were deleted, which weighs most on the shorter run, and files that are deleted at once are never written.
 """
 
 from __future__ import annotations
@@ -85,17 +87,17 @@ def measure(table: Path, folder: Path, total: int, rounds: int, only: str) -> di
     cases = [(bar.operation, engine) for bar in BARS for engine in ("tablespec", "deltalake")]
     cases += [("read", "tablespec"), ("incremental", "tablespec")]
     runs: dict[tuple[str, str], list[dict[str, float]]] = {}
-    for _ in range(rounds):
-        for operation, engine in cases:
-            if only and operation != only:
-                continue
-            copy = folder / "copy"
-            shutil.rmtree(copy, ignore_errors=True)
-            shutil.copytree(table, copy, copy_function=os.link)
-            figures = run(engine, operation, copy, total)
-            if figures:
-                runs.setdefault((operation, engine), []).append(figures)
-            shutil.rmtree(copy, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder) as copies:
+        for number in range(rounds):
+            for operation, engine in cases:
+                if only and operation != only:
+                    continue
+                copy = Path(copies) / f"{number} {operation} {engine}"
+                shutil.copytree(table, copy, copy_function=os.link)
+                os.sync()
+                figures = run(engine, operation, copy, total)
+                if figures:
+                    runs.setdefault((operation, engine), []).append(figures)
     medians: dict[str, dict[str, dict[str, float]]] = {}
     for (operation, engine), found in runs.items():
         keys = ("seconds", "peak_mb", "written")
