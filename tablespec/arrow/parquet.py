@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -14,8 +14,9 @@ from pyroaring import BitMap64
 
 from tablespec.arrow.convert import Finder, Places, convert, nulls
 from tablespec.arrow.pages import Source, rows_at
+from tablespec.arrow.parquet_file import OpenedFile
 from tablespec.arrow.positions import outside
-from tablespec.arrow.schema import arrow_schema, arrow_type, without_views
+from tablespec.arrow.schema import arrow_schema, arrow_type, is_text, without_views
 from tablespec.arrow.stats import leaf_indexes, value_range
 from tablespec.arrow.verdict import ColumnBounds, verdicts
 from tablespec.errors import TypeMismatchError
@@ -28,9 +29,6 @@ from tablespec.storage.store import Storage
 BATCH_ROWS = 131_072
 BATCH_BYTES = 4 << 20
 LEAST_ROWS = 1_024
-# A buffer makes columns stream page by page; without it whole column chunks sit in memory, which is faster where they are small.
-BUFFER_BYTES = 1 << 20
-WHOLE_BYTES = 8 << 20
 # Where more than one row of about so many is wanted, most pages are.
 ROWS_A_PAGE = 500
 # From other stores each page is a request of its own, and so many take as long as a large one.
@@ -108,67 +106,8 @@ def _pickable(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.cast(pa.schema([field.with_type(type_) for field, type_ in zip(batch.schema, pickable)]))
 
 
-def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
-    """The Parquet file at `path`."""
-    return _opened(_source(storage, path))
-
-
-def open_for_few(storage: Storage, path: str, seldom: Sequence[Field], find: Finder) -> pq.ParquetFile:
-    """The Parquet file at `path`, of which few rows are wanted in some columns: texts that lie in dictionaries come in them."""
-    local = storage.local_path(path)
-    # Opened once for both: the second look knows the footer.
-    source = _source(storage, path) if local is None else pa.OSFile(local)
-    file = _opened(source, buffer=0)
-    top = list(file.schema_arrow)
-    found = [top[index] for index in map(find(top), seldom) if index is not None] if seldom else []
-    texts = dict.fromkeys(field.name for field in found if pa.types.is_string(field.type))
-    kept = _in_dictionaries(file.metadata, texts)
-    buffer = 0 if _largest_group(file.metadata) <= WHOLE_BYTES else BUFFER_BYTES
-    return _opened(source, kept, file.metadata, buffer) if kept or buffer else file
-
-
-def _source(storage: Storage, path: str) -> str | pa.PythonFile:
-    local = storage.local_path(path)
-    return local if local is not None else pa.PythonFile(storage.open(path), mode="r")
-
-
-def _opened(
-    source: str | pa.NativeFile,
-    dictionaries: Sequence[str] = (),
-    footer: pq.FileMetaData | None = None,
-    buffer: int = BUFFER_BYTES,
-) -> pq.ParquetFile:
-    return pq.ParquetFile(
-        source,
-        metadata=footer,
-        read_dictionary=list(dictionaries),
-        # Timestamps of the old 96-bit kind come as microseconds, which cover all years.
-        coerce_int96_timestamp_unit="us",
-        pre_buffer=False,
-        buffer_size=buffer,
-    )
-
-
-def _largest_group(footer: pq.FileMetaData) -> int:
-    return max((footer.row_group(group).total_byte_size for group in range(footer.num_row_groups)), default=0)
-
-
-def _in_dictionaries(footer: pq.FileMetaData, texts: Collection[str]) -> list[str]:
-    """The columns whose values are nothing but places in a dictionary, in every row group."""
-    leaves = leaf_indexes(footer)
-    groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
-    # A name with dots that stands for two leaves is not among them.
-    known = [name for name in texts if name in leaves]
-    return [name for name in known if all(_in_dictionary(group.column(leaves[name])) for group in groups)]
-
-
-def _in_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
-    # A text by itself takes at least four bytes.
-    return "RLE_DICTIONARY" in chunk.encodings and chunk.total_uncompressed_size < 4 * chunk.num_values
-
-
 def read_rows(
-    storage: Storage, path: str, file: pq.ParquetFile, schema: Schema, find: Finder, positions: BitMap64
+    storage: Storage, path: str, file: OpenedFile, schema: Schema, find: Finder, positions: BitMap64
 ) -> PositionedBatch | None:
     """The rows at few positions, read by the pages that hold them; None where that is not possible or not worth it."""
     if not len(schema.fields) or len(positions) * ROWS_A_PAGE > file.metadata.num_rows:
@@ -198,7 +137,7 @@ def read_rows(
 
 
 def read_positioned(
-    file: pq.ParquetFile,
+    file: pq.ParquetFile | OpenedFile,
     schema: Schema,
     find: Finder,
     predicate: Predicate = TRUE,
@@ -240,7 +179,7 @@ def _rows_at_once(group: pq.RowGroupMetaData, columns: set[str]) -> int:
 
 
 def _chosen_groups(
-    file: pq.ParquetFile, schema: Schema, find: Finder, predicate: Predicate
+    file: pq.ParquetFile | OpenedFile, schema: Schema, find: Finder, predicate: Predicate
 ) -> Iterator[tuple[int, int]]:
     metadata = file.metadata
     starts, total = [], 0
@@ -257,13 +196,15 @@ def _chosen_groups(
             yield group, starts[group]
 
 
-def group_bounds(file: pq.ParquetFile, schema: Schema, find: Finder, path: tuple[str, ...]) -> ColumnBounds | None:
+def group_bounds(
+    file: pq.ParquetFile | OpenedFile, schema: Schema, find: Finder, path: tuple[str, ...]
+) -> ColumnBounds | None:
     """What the footer says about one leaf column in each row group; None when it says nothing usable."""
     located = _leaf(file, schema, find, path)
     if located is None:
         return None
     index, field, stored_type = located
-    if pa.types.is_string(arrow_type(field.type)) and not pa.types.is_string(stored_type):
+    if pa.types.is_string(arrow_type(field.type)) and not is_text(stored_type):
         # Numbers that became text do not sort as text.
         return None
     mins: list[object] = []
@@ -284,7 +225,7 @@ def group_bounds(file: pq.ParquetFile, schema: Schema, find: Finder, path: tuple
 
 
 def _leaf(
-    file: pq.ParquetFile, schema: Schema, find: Finder, path: tuple[str, ...]
+    file: pq.ParquetFile | OpenedFile, schema: Schema, find: Finder, path: tuple[str, ...]
 ) -> tuple[int, Field, pa.DataType] | None:
     candidates = list(file.schema_arrow)
     fields, stored = schema.fields, list[str]()

@@ -132,6 +132,11 @@ def _stored_type(data_type: DataType) -> pa.DataType:
             return arrow_type(data_type)
 
 
+def is_text(arrow: pa.DataType) -> bool:
+    """Whether a type is one of texts that lie in one piece."""
+    return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow))
+
+
 def without_views(arrow: pa.DataType) -> pa.DataType:
     """The type that holds the same values with every text and every binary in one piece."""
     return _with_leaves(arrow, _unviewed)

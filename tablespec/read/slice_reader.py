@@ -12,7 +12,8 @@ from pyroaring import BitMap64
 
 from tablespec.arrow.convert import Finder, Places, by_field_id, by_logical_name, by_stored_name
 from tablespec.arrow.evaluate import matching
-from tablespec.arrow.parquet import PositionedBatch, no_columns, open_for_few, read_positioned, read_rows
+from tablespec.arrow.parquet import PositionedBatch, no_columns, read_positioned, read_rows
+from tablespec.arrow.parquet_file import open_rows
 from tablespec.arrow.positions import outside
 from tablespec.arrow.schema import arrow_type
 from tablespec.arrow.tracked import commit_versions, row_ids
@@ -230,8 +231,7 @@ class FileSliceReader:
         needed = needed.stored_as(dict(slice_.stored_names))
         find: Finder = _by_id_or_name if self.layout.by_field_id else by_stored_name
         try:
-            few = [field for field in needed if field.name in seldom]
-            with open_for_few(self.storage, base.path, few, find) as file:
+            with open_rows(self.storage, base.path, needed, find, seldom) as file:
                 # Where the log has statistics of a file, they have told what the footer of a single row group could tell.
                 rows = None if positions is None else read_rows(self.storage, base.path, file, needed, find, positions)
                 if rows is not None:

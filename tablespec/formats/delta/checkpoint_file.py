@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablespec.arrow.parquet import open_parquet
+from tablespec.arrow.parquet_file import open_parquet
 from tablespec.arrow.schema import arrow_type
 from tablespec.arrow.stats import leaf_indexes, value_range
 from tablespec.arrow.verdict import ColumnBounds, verdicts

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from tablespec.arrow.convert import by_stored_name
-from tablespec.arrow.parquet import open_parquet, read_positioned
+from tablespec.arrow.parquet import read_positioned
+from tablespec.arrow.parquet_file import open_parquet
 from tablespec.arrow.tracked import commit_versions, row_ids
 from tablespec.model.file import Returned
 from tablespec.model.schema import Schema

@@ -6,7 +6,6 @@ import io
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from tablespec.arrow.convert import Finder, by_field_id, by_stored_name
 from tablespec.arrow.evaluate import matching
-from tablespec.arrow.parquet import group_bounds, open_for_few, open_parquet, read_positioned
+from tablespec.arrow.parquet import group_bounds, read_positioned
 from tablespec.arrow.schema import FIELD_ID, arrow_schema, schema_of
 from tablespec.errors import TypeMismatchError
 from tablespec.expr.bind import bind
@@ -34,7 +33,6 @@ from tablespec.model.schema import (
     Schema,
     StructType,
 )
-from tablespec.storage.store import Storage
 from tests.unit.expr.random_predicates import SCHEMA, Row, predicates, rows
 
 SHORT = Schema((Field(name="id", type=LONG),))
@@ -303,59 +301,6 @@ def test_columns_without_bounds_have_none(path):
     )
 
     assert group_bounds(file, schema, by_stored_name, path) is None
-
-
-# --- opening ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("url", ["local", "memory"])
-def test_a_file_is_opened_from_any_store(tmp_path, url):
-    storage = Storage.at(str(tmp_path) if url == "local" else "memory://tests/of-parquet")
-    sink = io.BytesIO()
-    pq.write_table(pa.table({"id": [1, 2]}), sink)
-    storage.put("a b%20.parquet", sink.getvalue())
-
-    with open_parquet(storage, "a b%20.parquet") as file:
-        assert read(file, SHORT) == [(0, [{"id": 1}, {"id": 2}])]
-
-
-def test_a_missing_file_is_told_as_such(tmp_path: Path):
-    with pytest.raises(FileNotFoundError):
-        open_parquet(Storage.at(str(tmp_path)), "gone.parquet")
-
-
-@pytest.mark.parametrize("url", ["local", "memory"])
-def test_texts_that_lie_in_dictionaries_stay_in_them_until_few_rows_are_left(tmp_path, url):
-    storage = Storage.at(str(tmp_path) if url == "local" else "memory://tests/of-dictionaries")
-    count = 3_000
-    table = pa.table(
-        {
-            "often": [None if number % 7 == 0 else f"value {number % 11 + number // 1000}" for number in range(count)],
-            "own": [f"value {number}" for number in range(count)],
-            "number": [number % 5 for number in range(count)],
-            "asked": ["x"] * count,
-        }
-    )
-    sink = io.BytesIO()
-    pq.write_table(table, sink, row_group_size=1_000, use_dictionary=["often", "number", "asked"])
-    storage.put("texts.parquet", sink.getvalue())
-    schema = columns(("often", STRING), ("own", STRING), ("number", LONG), ("lacking", STRING), ("asked", STRING))
-    chosen = pa.array([0, 1, 7, 999])
-
-    with open_for_few(storage, "texts.parquet", schema.fields[:-1], by_stored_name) as file:
-        pieces = list(read_positioned(file, schema, by_stored_name))
-
-    stored = [field.name for field in pieces[0].stored.schema if pa.types.is_dictionary(field.type)]
-    assert stored == ["often"]
-    assert [piece.column("often").type for piece in pieces] == [pa.string()] * 3
-    assert [row for piece in pieces for row in piece.batch.drop_columns("lacking").to_pylist()] == table.to_pylist()
-    few = [piece.take(chosen) for piece in pieces]
-    places = [place for piece in few for place in piece.positions.to_pylist()]
-    assert places == [start + number for start in (0, 1_000, 2_000) for number in chosen.to_pylist()]
-    assert [text for piece in few for text in piece.column("often").to_pylist()] == table.column("often").take(
-        places
-    ).to_pylist()
-    assert few[0].column("lacking").to_pylist() == [None] * 4
 
 
 VIEW = pa.string_view()
