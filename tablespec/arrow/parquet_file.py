@@ -163,9 +163,12 @@ def _side_by_side(ways: list[Iterator[pa.RecordBatch]], names: Sequence[Sequence
 
 
 def _joined(batches: Sequence[pa.RecordBatch], names: Sequence[Sequence[str]]) -> pa.RecordBatch:
-    # A name with dots in it selects a leaf of another column too, of which the rest came in the other way.
-    places = [(batch, list(batch.schema.names).index(name)) for batch, wanted in zip(batches, names) for name in wanted]
-    return pa.RecordBatch.from_arrays(
-        [batch.column(index) for batch, index in places],
-        schema=pa.schema([batch.schema.field(index) for batch, index in places]),
-    )
+    columns, fields = list[pa.Array](), list[pa.Field]()
+    for batch, wanted in zip(batches, names):
+        # A name with dots in it selects a leaf of another column too, of which the rest comes in the other way.
+        numbered = reversed(list(enumerate(batch.schema)))
+        places = {field.name: (index, field) for index, field in numbered}
+        for index, field in map(places.__getitem__, wanted):
+            columns.append(batch.column(index))
+            fields.append(field)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
