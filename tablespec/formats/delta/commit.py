@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -145,29 +145,33 @@ def _file_lines(change: Change, state: DeltaState, shape: TableShape, now: int) 
     if is_tracked(state) and (change.adds or unmarked):
         mark = high_water_mark(state)
         adds, mark = _numbered(change.adds, mark)
-        lines += [Line(add=add_action(file, change, shape, version, base)) for file, base in adds]
+        lines += [Line(add=add) for add in _add_actions(adds, change, shape, version)]
         lines.append(Line(domain_metadata=mark_action(mark)))
     else:
-        lines += [Line(add=add_action(file, change, shape, version, None)) for file in change.adds]
+        lines += [Line(add=add) for add in _add_actions([(file, None) for file in change.adds], change, shape, version)]
     return lines + [Line(cdc=_cdc_action(file, shape)) for file in change.change_files]
 
 
-def add_action(file: NewFile, change: Change, shape: TableShape, version: int, base_row_id: int | None) -> AddAction:
-    """The add of a new file."""
-    tags: dict[str, object] = {GROUP_TAG: file.group, INSTANT_TAG: str(version)}
-    if file.form:
-        tags[FORM_TAG] = file.form
-    return AddAction(
-        path=to_uri(file.path),
-        partition_values=_texts(file, shape),
-        size=file.size,
-        modification_time=file.modified,
-        data_change=change.data_change,
-        stats=format_stats(file.stats, leaf_types(shape.schema)),
-        tags=tags,
-        base_row_id=base_row_id,
-        default_row_commit_version=None if base_row_id is None else version,
-    )
+def _add_actions(
+    files: Sequence[tuple[NewFile, int | None]], change: Change, shape: TableShape, version: int
+) -> Iterator[AddAction]:
+    """The adds of new files, each with the id of its first row where the table numbers them."""
+    types = leaf_types(shape.schema)
+    for file, base_row_id in files:
+        tags: dict[str, object] = {GROUP_TAG: file.group, INSTANT_TAG: str(version)}
+        if file.form:
+            tags[FORM_TAG] = file.form
+        yield AddAction(
+            path=to_uri(file.path),
+            partition_values=_texts(file, shape),
+            size=file.size,
+            modification_time=file.modified,
+            data_change=change.data_change,
+            stats=format_stats(file.stats, types),
+            tags=tags,
+            base_row_id=base_row_id,
+            default_row_commit_version=None if base_row_id is None else version,
+        )
 
 
 def _cdc_action(file: NewFile, shape: TableShape) -> CdcAction:
