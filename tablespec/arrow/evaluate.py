@@ -48,7 +48,8 @@ def evaluate(predicate: Predicate, batch: pa.RecordBatch | pa.Table) -> pa.Boole
 
 def matching(predicate: Predicate, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray:
     """A mask without nulls of the rows that match: those for which the predicate is true."""
-    return pc.fill_null(evaluate(predicate, batch), False)
+    outcome = evaluate(predicate, batch)
+    return pc.fill_null(outcome, False) if outcome.null_count else outcome
 
 
 def aligned(left: Datum, right: Datum) -> tuple[Datum, Datum]:
@@ -149,7 +150,12 @@ def _operands(left: Operand, right: Operand, batch: pa.RecordBatch | pa.Table) -
             raise AssertionError("a bound comparison has a column on its left")
 
 
+_ORDERINGS = {Op.LT: pc.less, Op.LE: pc.less_equal, Op.GT: pc.greater, Op.GE: pc.greater_equal}
+
+
 def _compare(op: Op, left: Datum, right: Datum) -> Datum:
+    if op in _ORDERINGS and not pa.types.is_floating(left.type):
+        return _ORDERINGS[op](left, right)
     match op:
         case Op.EQ:
             return equal(left, right)
@@ -179,10 +185,8 @@ def equal(left: Datum, right: Datum) -> Datum:
 
 
 def _less(left: Datum, right: Datum) -> Datum:
-    less = pc.less(left, right)
-    if not pa.types.is_floating(left.type):
-        return less
-    return pc.or_(less, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
+    """Whether floating numbers are less than others; NaN is the greatest."""
+    return pc.or_(pc.less(left, right), pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
 
 
 def _in(values: Datum, wanted: tuple[Literal, ...]) -> Datum:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
 from typing import assert_never
 
 import attrs
@@ -17,36 +18,17 @@ from tablespec.arrow.parquet_file import open_rows
 from tablespec.arrow.positions import outside
 from tablespec.arrow.schema import arrow_type
 from tablespec.arrow.tracked import commit_versions, row_ids
-from tablespec.errors import (
-    ColumnNotFoundError,
-    CorruptFileError,
-    DataFileMissingError,
-    InvalidOptionError,
-    UnsupportedTableError,
-)
+from tablespec.errors import CorruptFileError, DataFileMissingError, InvalidOptionError, UnsupportedTableError
 from tablespec.expr.bind import bind
-from tablespec.expr.nodes import (
-    TRUE,
-    Column,
-    Compare,
-    IsNull,
-    Literal,
-    Op,
-    Or,
-    Predicate,
-    all_of,
-    columns_of,
-    conjuncts,
-)
-from tablespec.expr.rewrite import split
+from tablespec.expr.nodes import TRUE, Column, Compare, IsNull, Literal, Op, Or, Predicate, all_of
 from tablespec.formats.base import MergingCodec, SliceCodec
 from tablespec.formats.layout import ReadLayout
 from tablespec.model import row
 from tablespec.model.file import BaseFile, FileSlice
 from tablespec.model.reading import Cdc, Incremental, ReadingMode, ReadOptimized, Snapshot
-from tablespec.model.row import PHYSICAL
-from tablespec.model.schema import LONG, Field, Schema, column_names, near_names
+from tablespec.model.schema import LONG, Field, Schema, column_names
 from tablespec.read.known import Known, Mark
+from tablespec.read.needs import Columns, Needs, about_row_groups, column, everything, needs_of
 from tablespec.storage.store import Storage
 
 
@@ -73,7 +55,7 @@ class FileSliceReader:
 
     def push_down_filters(self, filters: Predicate | str) -> FileSliceReader:
         """Give only rows that match."""
-        return attrs.evolve(self, predicate=bind(filters, _everything(self.layout)))
+        return attrs.evolve(self, predicate=bind(filters, everything(self.layout)))
 
     def reading_mode(self, mode: ReadingMode) -> FileSliceReader:
         """Read in that mode."""
@@ -82,12 +64,12 @@ class FileSliceReader:
             raise InvalidOptionError("mode", repr(mode), expected)
         return attrs.evolve(self, mode=mode)
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         """The columns that come out."""
         if self.columns is None:
             return self.layout.schema
-        return Schema(tuple(_find(self.layout, name) for name in self.columns))
+        return Schema(tuple(column(self.layout, name) for name in self.columns))
 
     def open(self, slice_: FileSlice, known: Known | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a slice, batch by batch; nothing is read before the first is asked for.
@@ -155,10 +137,11 @@ class FileSliceReader:
         if not isinstance(self.codec, MergingCodec):
             raise UnsupportedTableError(self.storage.url, "log files", "read it in the mode ReadOptimized")
         constants = dict(zip(self.layout.constants, slice_.partition_values))
-        wanted = self.schema
-        needed = Schema(tuple(field for field in _with_filter_columns(self, wanted) if field.name not in constants))
+        needs = self._needs
+        fields = (*needs.wanted.fields, *needs.tested.fields)
+        needed = Schema(tuple(dict.fromkeys(field for field in fields if field.name not in constants)))
         # A row group without a match may hold the older version of a row, or the only one that a log record changes.
-        pushed = TRUE if slice_.logs else self._about_row_groups({*constants})
+        pushed = TRUE if slice_.logs else about_row_groups(self.layout, self.predicate, {*constants})
 
         def read_base(schema: Schema) -> Iterator[pa.RecordBatch]:
             if slice_.base is not None:
@@ -167,9 +150,9 @@ class FileSliceReader:
         for batch in self.codec.merged(self.storage, slice_, needed, read_base, instants):
             made = _Made(None, constants, self.layout.hidden, PositionedBatch(0, batch, needed, by_logical_name))
             if self.predicate != TRUE:
-                made = made.filtered(matching(self.predicate, made.columns(_filter_columns(self))))
+                made = made.filtered(matching(self.predicate, made.columns(needs.tested)))
             if made.rows:
-                yield made.columns(wanted.fields)
+                yield made.columns(needs.wanted)
 
     def _rows(
         self,
@@ -179,44 +162,29 @@ class FileSliceReader:
         positions: BitMap64 | None = None,
         known: Known | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        marks = () if known is None else known.marks
+        marks, needs = tuple[Mark, ...](), self._needs
         if known is not None:
-            self, positions = attrs.evolve(self, predicate=known.predicate), known.rows
+            marks, positions = known.marks, known.rows
+            needs = needs_of(self.layout, self.schema, known.predicate, [mark.name for mark in marks])
         constants = dict(zip(self.layout.constants, slice_.partition_values))
-        wanted = self.schema
-        fields = _with_filter_columns(self, wanted, marks)
-        unstored = {*constants, *(field.name for field in PHYSICAL if field.name in self.layout.hidden)}
-        needed = Schema(tuple(field for field in fields if field.name not in unstored))
-        pushed = self._about_row_groups({*unstored, *(mark.name for mark in marks)})
-        tested = _filter_columns(self, marks)
-        filtered = tested or positions is not None
-        seldom = {*needed.names} - {field.name for field in tested} if filtered else set()
-        for piece in self._pieces(slice_, base, needed, pushed, positions, seldom):
+        seldom = needs.untested if needs.tested.fields or positions is not None else frozenset[str]()
+        for piece in self._pieces(slice_, base, needs.stored, needs.pushed, positions, seldom):
             made = _Made(base, constants, self.layout.hidden, piece)
             kept = None if deleted is None else _not_deleted(piece, deleted)
             if positions is not None and piece.chosen is None:
                 chosen = piece.among(positions)
                 kept = chosen if kept is None else pc.and_(kept, chosen)
-            if self.predicate != TRUE:
-                matched = matching(self.predicate, _marked(made.columns(tested), piece, marks))
+            if needs.predicate != TRUE:
+                matched = matching(needs.predicate, _marked(made.columns(needs.tested), piece, marks))
                 kept = matched if kept is None else pc.and_(kept, matched)
             if kept is not None:
                 made = made.filtered(kept)
             if made.rows:
-                yield made.columns(wanted.fields)
+                yield made.columns(needs.wanted)
 
-    def _about_row_groups(self, unstored: set[str]) -> Predicate:
-        """What must hold of a row group, by the columns that files store, for one of its rows to match."""
-        hidden = self.layout.hidden
-        plain, rest = split(self.predicate, lambda path: path[0] not in unstored and path[0] not in hidden)
-        # Hidden columns are null in files where the log knows better, so that null may mean a match.
-        partly = [(part, {path[0] for path in columns_of(part)}) for part in conjuncts(rest)]
-        either = [
-            Or((IsNull(Column((min(names),), LONG)), part))
-            for part, names in partly
-            if len(names) == 1 and names <= set(hidden.names) - unstored
-        ]
-        return all_of((plain, *either))
+    @cached_property
+    def _needs(self) -> Needs:
+        return needs_of(self.layout, self.schema, self.predicate)
 
     def _pieces(
         self,
@@ -243,30 +211,6 @@ class FileSliceReader:
             raise DataFileMissingError(self.storage.url, base.path) from error
         except (pa.ArrowInvalid, OSError) as error:
             raise CorruptFileError(self.storage.url, base.path, str(error)) from error
-
-
-def _everything(layout: ReadLayout) -> Schema:
-    return Schema((*layout.schema.fields, *layout.hidden.fields))
-
-
-def _find(layout: ReadLayout, name: str) -> Field:
-    if name in layout.hidden:
-        return layout.hidden.field(name)
-    try:
-        return layout.schema.field(name)
-    except ColumnNotFoundError as error:
-        names = [*layout.schema.names, *layout.hidden.names]
-        raise ColumnNotFoundError(name, near_names(name, names)) from error
-
-
-def _filter_columns(reader: FileSliceReader, marks: tuple[Mark, ...] = ()) -> tuple[Field, ...]:
-    names = {path[0] for path in columns_of(reader.predicate)} - {mark.name for mark in marks}
-    return tuple(_find(reader.layout, name) for name in sorted(names))
-
-
-def _with_filter_columns(reader: FileSliceReader, wanted: Schema, marks: tuple[Mark, ...] = ()) -> tuple[Field, ...]:
-    names = set(wanted.names)
-    return (*wanted.fields, *(field for field in _filter_columns(reader, marks) if field.name not in names))
 
 
 def _marked(batch: pa.RecordBatch, piece: PositionedBatch, marks: tuple[Mark, ...]) -> pa.RecordBatch:
@@ -296,12 +240,11 @@ class _Made:
         rows = pc.indices_nonzero(kept)
         return self if len(rows) == self.rows else attrs.evolve(self, piece=self.piece.take(rows))
 
-    def columns(self, fields: tuple[Field, ...]) -> pa.RecordBatch:
+    def columns(self, columns: Columns) -> pa.RecordBatch:
         """Some columns of the rows."""
-        if not fields:
+        if not columns.fields:
             return no_columns(self.rows)
-        schema = pa.schema([pa.field(field.name, arrow_type(field.type)) for field in fields])
-        return pa.RecordBatch.from_arrays([self._column(field) for field in fields], schema=schema)
+        return pa.RecordBatch.from_arrays(list(map(self._column, columns.fields)), schema=columns.arrow)
 
     def _column(self, field: Field) -> pa.Array:
         if field.name in self.constants:

@@ -122,6 +122,17 @@ def test_a_reader_pickles(table):
     assert read(again, only_slice(table)).to_pydict() == {"name": [None, "d"]}
 
 
+def test_a_reader_that_was_used_pickles_as_one_that_was_not(table):
+    reader = table.slice_reader().project(["id"]).push_down_filters("id > 2")
+    fresh = pickle.dumps(reader)
+
+    for partition in table.file_index.list_files_at():
+        for slice_ in partition.file_slices:
+            list(reader.open(slice_))
+
+    assert pickle.dumps(reader) == fresh
+
+
 def test_large_files_come_in_batches(tmp_path):
     rows = pa.table({"id": list(range(200_000))})
     table = tablespec.create_table(str(tmp_path), rows.schema)
