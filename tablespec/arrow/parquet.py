@@ -79,7 +79,7 @@ class PositionedBatch:
         """Some of the rows, by their numbers here."""
         left = _pickable(self.stored).take(rows) if self.stored.num_columns else no_columns(len(rows))
         places = pc.add(rows.cast(pa.int64()), self.start) if self.chosen is None else self.chosen.take(rows)
-        return attrs.evolve(self, start=0, stored=left, chosen=places)
+        return PositionedBatch(0, left, self.schema, self.find, places, self.place)
 
     def among(self, positions: BitMap64) -> pa.BooleanArray:
         """Whether the position of each row is among these."""

@@ -23,9 +23,13 @@ WHOLE_BYTES = 8 << 20
 
 @attrs.frozen(eq=False)
 class OpenedFile:
-    """A Parquet file whose columns are read in one of two ways, as some types come faster in the one and some in the other."""
+    """A Parquet file whose columns are read in one of two ways, as some types come faster in the one and some in the other.
+
+    `schema_arrow` has the columns under their names, in whatever types.
+    """
 
     file: pq.ParquetFile
+    schema_arrow: pa.Schema
     aside: pq.ParquetFile | None = None
     names_aside: frozenset[str] = frozenset()
 
@@ -48,11 +52,6 @@ class OpenedFile:
     def schema(self) -> pq.ParquetSchema:
         """The columns as Parquet has them."""
         return self.file.schema
-
-    @property
-    def schema_arrow(self) -> pa.Schema:
-        """The columns under their names, in whatever types."""
-        return self.file.schema_arrow
 
     def iter_batches(
         self, batch_size: int, row_groups: Sequence[int], columns: Sequence[str], use_threads: bool
@@ -85,7 +84,8 @@ def open_rows(storage: Storage, path: str, wanted: Schema, find: Finder, seldom:
     # Opened once for both: the second look knows the footer.
     source = _source(storage, path) if local is None else pa.OSFile(local)
     file = _opened(source, buffer=0, large_texts=True)
-    top = list(file.schema_arrow)
+    schema = file.schema_arrow
+    top = list(schema)
     place = find(top)
     found = [(field.name, top[index]) for field in wanted if (index := place(field)) is not None]
     texts = dict.fromkeys(one.name for name, one in found if name in seldom and is_text(one.type))
@@ -94,7 +94,7 @@ def open_rows(storage: Storage, path: str, wanted: Schema, find: Finder, seldom:
     buffer = 0 if _largest_group(file.metadata) <= WHOLE_BYTES else BUFFER_BYTES
     if buffer:
         file = _opened(source, footer=file.metadata, buffer=buffer, large_texts=True)
-    return OpenedFile(file, _opened(source, kept, file.metadata, buffer) if aside else None, aside)
+    return OpenedFile(file, schema, _opened(source, kept, file.metadata, buffer) if aside else None, aside)
 
 
 def _source(storage: Storage, path: str) -> str | pa.PythonFile:

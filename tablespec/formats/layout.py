@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol
 
 import attrs
@@ -25,7 +26,7 @@ class ReadLayout:
     hidden: Schema = Schema(())
     converted: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def form(self) -> str:
         """The `BaseFile.form` of files that store every column as the table has it now."""
         return stored_form(field for field in self.schema if field.name not in self.constants)
@@ -57,7 +58,7 @@ class WriteLayout:
     row_commit_version_column: str = ""
     recent_readers: bool = False
 
-    @property
+    @cached_property
     def form(self) -> str:
         """The `BaseFile.form` of files that are written by this."""
         return stored_form(field for field in self.schema if field.name not in self.partition_columns)

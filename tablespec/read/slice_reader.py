@@ -238,7 +238,7 @@ class _Made:
     def filtered(self, kept: pa.BooleanArray) -> _Made:
         """The rows for which the mask is true."""
         rows = pc.indices_nonzero(kept)
-        return self if len(rows) == self.rows else attrs.evolve(self, piece=self.piece.take(rows))
+        return self if len(rows) == self.rows else _Made(self.base, self.constants, self.hidden, self.piece.take(rows))
 
     def columns(self, columns: Columns) -> pa.RecordBatch:
         """Some columns of the rows."""

@@ -80,7 +80,7 @@ class ChangeTarget:
         count = values.num_rows
         return pa.StructArray.from_arrays(
             [
-                values.column(FILE).cast(pa.string()),
+                values.column(FILE),
                 values.column(POSITION),
                 pa.repeat(pa.scalar(group), count),
                 values.column(ROW_ID) if ROW_ID in self._places else pa.nulls(count, pa.int64()),
@@ -101,11 +101,12 @@ def checked_row_ids(rows: pa.Array) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         why = f"row ids are handed back as they were given, and these are of type {rows.type}"
         raise InvalidPageError(why) from error
-    positions = pc.struct_field(ids, "position")
-    if positions.null_count or pc.struct_field(ids, "file").null_count:
+    positions = ids.field("position")
+    if ids.null_count or positions.null_count or ids.field("file").null_count:
         raise InvalidPageError("a row that changes or goes has no row id")
-    if pc.any(pc.less(positions, 0)).as_py():
-        raise InvalidPageError(f"there is no row {pc.min(positions).as_py()} in a file")
+    least = pc.min(positions).as_py()
+    if least is not None and least < 0:
+        raise InvalidPageError(f"there is no row {least} in a file")
     return ids
 
 

@@ -27,7 +27,6 @@ from tablespec.formats.base import NewFile
 from tablespec.formats.layout import WriteLayout
 from tablespec.model.change import CHANGE_TYPE
 from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
-from tablespec.model.schema import Schema
 from tablespec.storage.publishing import Publishing, discard
 from tablespec.storage.store import Storage
 
@@ -171,6 +170,8 @@ class FileWriter:
     _done: list[NewFile] = attrs.field(factory=list, init=False)
     _waiting_bytes: int = attrs.field(default=0, init=False)
     _publishing: Publishing = attrs.field(factory=Publishing, init=False)
+    _columns: dict[tuple[str, ...], tuple[tuple[str, ...], pa.Schema]] = attrs.field(factory=dict, init=False)
+    """What files store, by the hidden columns among it: the names of the columns, and the physical ones with their types."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows."""
@@ -179,8 +180,8 @@ class FileWriter:
         keys = (*self.layout.partition_columns, GROUP) if grouped else self.layout.partition_columns
         for values, rows in by_partition(batch, keys):
             place = _Place(values[:-1], str(values[-1]), extras) if grouped else _Place(values, "", extras)
-            for stored in _pieces(_stored(rows, self.layout, extras), self._group_bytes):
-                self._take(place, stored)
+            for stored, size in _pieces(self._stored(rows, extras), self._group_bytes):
+                self._take(place, stored, size)
 
     def settle(self, group: str) -> None:
         """No more rows of a file group come: its files are made to last while others are written."""
@@ -211,9 +212,17 @@ class FileWriter:
         # A row group is the least that can be written, so none may be larger than a file should be.
         return min(self.buffers.row_group_bytes, self.layout.file_bytes)
 
-    def _take(self, place: _Place, rows: pa.RecordBatch) -> None:
+    def _stored(self, batch: pa.RecordBatch, extras: tuple[str, ...]) -> pa.RecordBatch:
+        """The columns that files hold, under their physical names."""
+        if extras not in self._columns:
+            self._columns[extras] = _stored_columns(self.layout, extras)
+        names, schema = self._columns[extras]
+        columns = [relabelled(batch.column(name), type_) for name, type_ in zip(names, schema.types)]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _take(self, place: _Place, rows: pa.RecordBatch, size: int) -> None:
         waiting = self._waiting.setdefault(place, _Waiting())
-        size = rows.nbytes + BATCH_OVERHEAD * rows.num_columns
+        size += BATCH_OVERHEAD * rows.num_columns
         waiting.batches.append(rows)
         waiting.size += size
         self._waiting_bytes += size
@@ -302,29 +311,24 @@ def _discard(file: _OpenFile) -> None:
     discard(file.sink)
 
 
-def _pieces(rows: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of at most about that many bytes."""
-    step = max(1, rows.num_rows * most // max(rows.nbytes, 1))
+def _pieces(rows: pa.RecordBatch, most: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The rows in batches of at most about that many bytes, with how many these are."""
+    size = rows.nbytes
+    step = max(1, rows.num_rows * most // max(size, 1))
+    if rows.num_rows <= step:
+        yield rows, size
+        return
     for start in range(0, rows.num_rows, step):
-        yield rows.slice(start, step)
+        piece = rows.slice(start, step)
+        yield piece, piece.nbytes
 
 
-def _stored_columns(layout: WriteLayout) -> Schema:
-    return Schema(tuple(field for field in layout.schema if field.name not in layout.partition_columns))
-
-
-def _stored_fields(layout: WriteLayout, extras: tuple[str, ...]) -> list[pa.Field]:
+def _stored_columns(layout: WriteLayout, extras: tuple[str, ...]) -> tuple[tuple[str, ...], pa.Schema]:
+    stored = [field for field in layout.schema if field.name not in layout.partition_columns]
     hidden = {
         ROW_ID: pa.field(layout.row_id_column, pa.int64()),
         ROW_COMMIT_VERSION: pa.field(layout.row_commit_version_column, pa.int64()),
         CHANGE_TYPE: pa.field(CHANGE_TYPE, pa.string()),
     }
-    return [*(stored_field(field) for field in _stored_columns(layout)), *(hidden[name] for name in extras)]
-
-
-def _stored(batch: pa.RecordBatch, layout: WriteLayout, extras: tuple[str, ...]) -> pa.RecordBatch:
-    """The columns that files hold, under their physical names."""
-    fields = _stored_fields(layout, extras)
-    names = (*_stored_columns(layout).names, *extras)
-    columns = [relabelled(batch.column(name), stored.type) for name, stored in zip(names, fields)]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    names = (*(field.name for field in stored), *extras)
+    return names, pa.schema([*map(stored_field, stored), *(hidden[name] for name in extras)])

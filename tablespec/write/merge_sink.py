@@ -231,9 +231,8 @@ def going(rows: pa.Array, op: RowOp = RowOp.DELETE) -> pa.RecordBatch:
 
 def with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.RecordBatch:
     """The batch with further columns at the end."""
-    for name, values in columns.items():
-        batch = batch.append_column(name, values)
-    return batch
+    names = [*batch.schema.names, *columns]
+    return pa.RecordBatch.from_arrays([*batch.columns, *columns.values()], names=names)
 
 
 def discard_fragments(storage: Storage, fragments: Iterable[Fragment]) -> None:
