@@ -23,7 +23,7 @@ demo: $(READY) ## Run a pipeline on Spark and open its tables with DuckDB, Polar
 
 test: $(READY) ## Run the tests; without Java those that need Spark are skipped, and under CI they fail
 	@$(RUN) tests/java.py
-	$(RUN) -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(TEST_ARGS)
+	$(RUN) -m pytest -n $(TEST_PROCESSES) $(TEST_ARGS)
 
 test-jvm: $(READY) ## Run the tests beside Delta on Spark; skipped where its jars cannot be fetched
 	$(RUN) -m pytest tests/jvm -o timeout=900 $(TEST_ARGS)
