@@ -24,7 +24,7 @@ from tablespec.sql.query import altered_tables
 from tablespec.storage.store import Storage
 from tablespec.table import Table
 from tablespec.txn.transaction import new_operation_id
-from tablespec.write.authorize import ANONYMOUS, Access, AllowAll, Authorizer, Privilege
+from tablespec.write.authorize import ANONYMOUS, Access, Authorizer, Privilege, chosen
 
 RECORD_KEY = "tablespec.recordKey"
 
@@ -113,7 +113,7 @@ class Catalog:
         authorizer: Authorizer | None = None,
         principal: str = ANONYMOUS,
     ) -> None:
-        self.__attrs_init__(Storage.at(warehouse, storage_options), authorizer or AllowAll(), principal)
+        self.__attrs_init__(Storage.at(warehouse, storage_options), chosen(authorizer), principal)
 
     def load(self, name: str) -> Table:
         """The table of that name; asks for SELECT."""

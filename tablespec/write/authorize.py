@@ -79,7 +79,10 @@ class AllowAll:
 
 @attrs.frozen
 class Rule:
-    """Privileges that the principals of one pattern have on the tables of another; `*` and `?` stand for characters."""
+    """Privileges that the principals of one pattern have on the tables of another.
+
+    `*` stands for any characters, `?` for one, and every other character for itself.
+    """
 
     principal: str
     table: str
@@ -87,9 +90,7 @@ class Rule:
 
     def grants(self, principal: str, table: str, privilege: Privilege) -> bool:
         """Whether this rule gives the privilege."""
-        return (
-            privilege in self.privileges and fnmatchcase(principal, self.principal) and fnmatchcase(table, self.table)
-        )
+        return privilege in self.privileges and _matches(principal, self.principal) and _matches(table, self.table)
 
 
 @attrs.frozen
@@ -137,7 +138,18 @@ class Access:
 
 def access_to(table: str, authorizer: Authorizer | None, principal: str) -> Access:
     """The access of a principal to a table; without an authorizer everything is allowed."""
-    return Access(authorizer=authorizer or AllowAll(), principal=principal, table=table)
+    return Access(authorizer=chosen(authorizer), principal=principal, table=table)
+
+
+def chosen(authorizer: Authorizer | None) -> Authorizer:
+    """The authorizer, or the one that allows everything where there is none."""
+    # Not by its truth: one that holds no grants may count as false.
+    return AllowAll() if authorizer is None else authorizer
+
+
+def _matches(name: str, pattern: str) -> bool:
+    # fnmatch would take what brackets hold for a choice of characters.
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
 def _rule(path: str, number: int, written: object) -> Rule:

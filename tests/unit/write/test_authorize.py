@@ -105,6 +105,14 @@ class Granting:
             raise NotAuthorizedError(principal, table, privilege.value)
 
 
+class Grants(set[str]):
+    """Allows the privileges that it holds, and is as false as any empty set where it holds none."""
+
+    def check(self, principal: str, table: str, privilege: Privilege) -> None:
+        if privilege.value not in self:
+            raise NotAuthorizedError(principal, table, privilege.value)
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     table = tablespec.create_table(str(tmp_path / "trips"), ROWS.schema, partition_by=["city"], key=["id"])
@@ -211,6 +219,20 @@ def test_without_an_authorizer_everything_is_allowed(url):
     assert_same_rows(tablespec.open_table(url).scan(), [(2, "sf"), (3, "la")])
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda url: tablespec.open_table(url, authorizer=Grants()),
+        lambda url: tablespec.create_table(f"{url}/new", ROWS.schema, authorizer=Grants()),
+        lambda url: Catalog(url, authorizer=Grants()).create_table("sales.trips", ROWS.schema),
+    ],
+    ids=["open_table", "create_table", "Catalog"],
+)
+def test_an_authorizer_that_counts_as_false_is_asked_all_the_same(use, url):
+    with pytest.raises(NotAuthorizedError):
+        use(url)
+
+
 def test_a_catalog_asks_about_its_tables_by_name(tmp_path):
     authorizer = Remembering()
     catalog = Catalog(str(tmp_path), authorizer=authorizer, principal="ana")
@@ -278,6 +300,25 @@ def test_a_policy_of_patterns_of_urls_covers_tables_below_them(policy):
     assert _allows(rules, "ana", "s3://lake/sales/eu/trips", Privilege.SELECT)
     assert not _allows(rules, "ana", "s3://lake/sales2/trips", Privilege.SELECT)
     assert not _allows(rules, "ana", "s3://LAKE/sales/trips", Privilege.SELECT)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "granted", "refused"),
+    [
+        ("file:///x/[raw]/t", "file:///x/[raw]/t", "file:///x/r/t"),
+        ("file:///x/[raw]/*", "file:///x/[raw]/t", "file:///x/w/t"),
+        ("a[!b]c", "a[!b]c", "axc"),
+        ("[", "[", "x"),
+        ("[[]", "[[]", "["),
+        ("]?", "]x", "]"),
+    ],
+)
+def test_brackets_in_patterns_of_a_policy_stand_for_themselves(pattern, granted, refused, policy):
+    of_tables = policy(f"""[[rule]]\nprincipal = "*"\ntable = "{pattern}"\nprivileges = ["SELECT"]""")
+    of_principals = policy(f"""[[rule]]\nprincipal = "{pattern}"\ntable = "*"\nprivileges = ["SELECT"]""")
+
+    assert [_allows(of_tables, "ana", table, Privilege.SELECT) for table in (granted, refused)] == [True, False]
+    assert [_allows(of_principals, name, "t", Privilege.SELECT) for name in (granted, refused)] == [True, False]
 
 
 def test_a_policy_without_rules_refuses_everything(policy):
