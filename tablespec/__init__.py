@@ -85,8 +85,9 @@ from tablespec.write.clauses import (
     when_not_matched_insert,
 )
 from tablespec.write.execution import Changing, Strategy
+from tablespec.write.fragment import Fragment
 from tablespec.write.merge_plan import Clause, KeyValues
-from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm
+from tablespec.write.merge_sink import MergeSink, RowChangeParadigm
 from tablespec.write.merge_spread import SpreadMerge, SpreadSource, TableRows
 from tablespec.write.page_source import UpdatablePageSource
 from tablespec.write.replace_where import ReplaceOptions

@@ -47,7 +47,8 @@ class RowOp(enum.IntEnum):
 class ChangeTarget:
     """What a worker must know of the table whose rows change; plain data.
 
-    With `change_feed` whoever stores row changes records them at once, and `ops` are those that may be stored.
+    With `change_feed` whoever stores row changes records them at once, and `ops` are those that may be stored. What is done is good
+    for the operation `operation_id` alone.
     """
 
     storage: Storage
@@ -56,6 +57,7 @@ class ChangeTarget:
     write: WriteLayout = attrs.field(repr=False)
     rules: Constraints = attrs.field(repr=False)
     change_feed: bool
+    operation_id: str = ""
     ops: frozenset[RowOp] = frozenset(RowOp)
 
     @property

@@ -14,7 +14,7 @@ from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
 from tablespec.storage.store import Storage
 from tablespec.write.change_target import ChangeTarget
 from tablespec.write.data_file import GROUP, write_files
-from tablespec.write.merge_sink import Fragment
+from tablespec.write.fragment import Fragment
 
 
 @attrs.frozen

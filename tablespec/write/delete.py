@@ -16,7 +16,8 @@ from tablespec.read.task import TaskSlice, shares
 from tablespec.write.append import writable
 from tablespec.write.change_target import ChangeTarget
 from tablespec.write.execution import Execution, Strategy
-from tablespec.write.merge_sink import Fragment, MergeSink, going
+from tablespec.write.fragment import Fragment
+from tablespec.write.merge_sink import MergeSink, going
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, finish, run_all
 
 

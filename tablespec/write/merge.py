@@ -22,10 +22,11 @@ from tablespec.write.append import writable
 from tablespec.write.change_target import RowOp
 from tablespec.write.execution import Execution, Strategy
 from tablespec.write.fit import check_names, fitted
+from tablespec.write.fragment import Fragment
 from tablespec.write.merge_keys import key_column, with_keys
 from tablespec.write.merge_match import Matching, insert_rows, merge_batch
 from tablespec.write.merge_plan import Clause, KeyValues, MergePlan, needed_columns, plan, pruning
-from tablespec.write.merge_sink import Fragment, MergeSink
+from tablespec.write.merge_sink import MergeSink
 from tablespec.write.merge_spread import SpreadMerge, SpreadSource
 from tablespec.write.newest import Newest
 from tablespec.write.row_change import ChangeHandle, ChangeResult, abort, begin, finish, narrowed_by_keys

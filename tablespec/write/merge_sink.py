@@ -7,7 +7,7 @@ asked for it, and `_row` is the opaque row id as the page source gave it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import pyarrow as pa
@@ -16,12 +16,10 @@ from pyroaring import BitMap64
 
 from tablespec.arrow.convert import by_logical_name, convert, nulls
 from tablespec.errors import InvalidPageError
-from tablespec.formats.base import NewFile
 from tablespec.model import row
 from tablespec.model.change import CHANGE_TYPE, ChangeType
 from tablespec.model.file import FileSlice
 from tablespec.model.schema import Schema
-from tablespec.storage.store import Storage
 from tablespec.write.change_target import (
     ROW,
     ROW_TYPE,
@@ -34,6 +32,7 @@ from tablespec.write.change_target import (
 from tablespec.write.check import verified
 from tablespec.write.data_file import GROUP, FileWriter
 from tablespec.write.fit import as_stored
+from tablespec.write.fragment import Fragment, Positions
 
 OP = "_op"
 CASE = "_case"
@@ -47,33 +46,13 @@ class RowChangeParadigm(enum.Enum):
     DELETE_ROW_AND_INSERT_ROW = "delete row and insert row"
 
 
+_Positions = dict[str, BitMap64]
 _CHANGE_TYPES = {
     RowOp.INSERT: ChangeType.INSERT,
     RowOp.DELETE: ChangeType.DELETE,
     RowOp.UPDATE_INSERT: ChangeType.UPDATE_POSTIMAGE,
     RowOp.UPDATE_DELETE: ChangeType.UPDATE_PREIMAGE,
 }
-
-
-@attrs.frozen(kw_only=True)
-class Fragment:
-    """What one worker has done: plain data that is handed to the commit.
-
-    `deleted` are the positions that go, by file; sets of the same file from several workers are joined.
-    """
-
-    deleted: tuple[tuple[str, bytes], ...] = ()
-    added: tuple[NewFile, ...] = ()
-    change_files: tuple[NewFile, ...] = ()
-    inserted_rows: int = 0
-    updated_rows: int = 0
-    deleted_rows: int = 0
-    copied_rows: int = 0
-
-    @property
-    def files(self) -> tuple[NewFile, ...]:
-        """All files that were written."""
-        return (*self.added, *self.change_files)
 
 
 @attrs.define(eq=False)
@@ -89,18 +68,22 @@ class MergeSink:
     slices: Sequence[FileSlice] = attrs.field(default=(), repr=False)
     paradigm: RowChangeParadigm = RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
     cases: Mapping[int, Sequence[str]] = attrs.field(factory=dict)
-    _deleted: dict[str, BitMap64] = attrs.field(factory=dict, init=False, repr=False)
+    _deleted: _Positions = attrs.field(factory=dict, init=False, repr=False)
+    _left: _Positions = attrs.field(factory=dict, init=False, repr=False)
+    _returned: _Positions = attrs.field(factory=dict, init=False, repr=False)
     _rows: FileWriter | None = attrs.field(default=None, init=False, repr=False)
     _changes: FileWriter | None = attrs.field(default=None, init=False, repr=False)
     _counts: dict[RowOp, int] = attrs.field(factory=lambda: dict.fromkeys(RowOp, 0), init=False, repr=False)
 
     _handed_over: bool = attrs.field(default=False, init=False)
+    _aborted: bool = attrs.field(default=False, init=False)
 
     def store_merged_rows(self, page: pa.RecordBatch, old: pa.RecordBatch | None = None) -> None:
         """Take a page of row changes; rows to insert must satisfy the constraints of the table.
 
         `old` are the rows of the page as they were, in all columns of the table, where the caller has them at hand.
         """
+        self._check_open()
         for op, case, chosen in _alike(page):
             if op not in self.target.ops:
                 allowed = ", ".join(one.name for one in sorted(self.target.ops))
@@ -117,12 +100,16 @@ class MergeSink:
 
     def finish(self) -> tuple[Fragment, ...]:
         """Write what is left and give the fragments of this worker."""
+        self._check_open()
         added = () if self._rows is None else self._rows.finish()
         change_files = () if self._changes is None else self._changes.finish()
         self._handed_over = True
         return (
             Fragment(
-                deleted=tuple((file, positions.serialize()) for file, positions in self._deleted.items()),
+                operation_id=self.target.operation_id,
+                deleted=_serialized(self._deleted),
+                left=_serialized(self._left),
+                returned=_serialized(self._returned),
                 added=added,
                 change_files=change_files,
                 inserted_rows=self._counts[RowOp.INSERT],
@@ -133,9 +120,16 @@ class MergeSink:
 
     def abort(self) -> None:
         """Remove all files that this worker has written; once its fragments are given, that is up to the handle, which may commit them."""
+        self._aborted = True
         for writer in (self._rows, self._changes):
             if writer is not None and not self._handed_over:
                 writer.abort()
+
+    def _check_open(self) -> None:
+        if self._aborted:
+            raise InvalidPageError(
+                "what was stored here was removed by an abort; begin with a sink or page source anew"
+            )
 
     def _store(self, op: RowOp, case: int, rows: pa.RecordBatch, old: pa.RecordBatch | None) -> None:
         ids = rows.column(ROW) if op is RowOp.INSERT else checked_row_ids(rows.column(ROW))
@@ -143,16 +137,20 @@ class MergeSink:
             case RowOp.INSERT:
                 self._insert(_columns(rows, self.target.schema), None)
             case RowOp.UPDATE_INSERT:
-                self._insert(self._whole(rows), ids)
+                whole = self._whole(rows)
+                _note(ids, self._returned)
+                self._insert(whole, ids)
             case RowOp.DELETE | RowOp.UPDATE_DELETE:
-                self._delete(ids)
+                _note(ids, self._deleted)
+                if op is RowOp.UPDATE_DELETE:
+                    _note(ids, self._left)
                 if self.target.change_feed:
                     self._record(self._stored(ids, old), op)
             case RowOp.UPDATE:
                 partly = self.paradigm is RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS
                 before = self._stored(ids, old) if partly or self.target.change_feed else None
                 new = self._completed(rows, case, before) if partly and before is not None else self._whole(rows)
-                self._delete(ids)
+                _note(ids, self._deleted)
                 if before is not None and self.target.change_feed:
                     self._record(before, RowOp.UPDATE_DELETE)
                 self._insert(new, ids)
@@ -182,14 +180,6 @@ class MergeSink:
             )
         return _columns(rows, self.target.schema)
 
-    def _delete(self, ids: pa.Array) -> None:
-        for file, positions in positions_by_file(ids).items():
-            gone = self._deleted.setdefault(file, BitMap64())
-            before = len(gone)
-            gone.update(positions)
-            if len(gone) != before + len(positions):
-                raise InvalidPageError(f"a row of {file} is changed twice in one operation")
-
     def _insert(self, values: pa.RecordBatch, ids: pa.Array | None) -> None:
         values = as_stored(values, self.target.write.partition_columns)
         for _ in verified(iter([values]), self.target.rules):
@@ -210,6 +200,20 @@ class MergeSink:
             self._changes = FileWriter(self.target.storage, self.target.write, folder=CHANGE_FOLDER)
         change = pa.scalar(_CHANGE_TYPES[op].value)
         self._changes.write(with_columns(values, {CHANGE_TYPE: pa.repeat(change, values.num_rows)}))
+
+
+def _note(ids: pa.Array, places: _Positions) -> None:
+    """Keep where rows lie, each of them once."""
+    for file, positions in positions_by_file(ids).items():
+        known = places.setdefault(file, BitMap64())
+        before = len(known)
+        known.update(positions)
+        if len(known) != before + len(positions):
+            raise InvalidPageError(f"a row of {file} is changed twice in one operation")
+
+
+def _serialized(places: _Positions) -> Positions:
+    return tuple((file, positions.serialize()) for file, positions in places.items())
 
 
 def page(values: pa.RecordBatch, op: RowOp, rows: pa.Array | None, case: int = 0) -> pa.RecordBatch:
@@ -233,25 +237,6 @@ def with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.Reco
     """The batch with further columns at the end."""
     names = [*batch.schema.names, *columns]
     return pa.RecordBatch.from_arrays([*batch.columns, *columns.values()], names=names)
-
-
-def discard_fragments(storage: Storage, fragments: Iterable[Fragment]) -> None:
-    """Remove the files of fragments that were not committed."""
-    for fragment in fragments:
-        for file in fragment.files:
-            storage.delete(file.path)
-
-
-def joined(fragments: Sequence[Fragment]) -> dict[str, BitMap64]:
-    """The deleted positions of every file, over all fragments."""
-    deleted: dict[str, BitMap64] = {}
-    for fragment in fragments:
-        for file, written in fragment.deleted:
-            positions, known = BitMap64.deserialize(written), deleted.setdefault(file, BitMap64())
-            if known & positions:
-                raise InvalidPageError(f"two workers change the same row of {file}")
-            known.update(positions)
-    return deleted
 
 
 def _alike(page: pa.RecordBatch) -> Iterator[tuple[RowOp, int, pa.Array | None]]:

@@ -23,10 +23,11 @@ from tablespec.model.schema import BYTE, LONG, Field, Schema, StructType
 from tablespec.read.task import TaskSlice, shares
 from tablespec.write.change_target import ROW, ROW_TYPE, ChangeTarget
 from tablespec.write.fit import fitted
+from tablespec.write.fragment import Fragment, discard_fragments
 from tablespec.write.merge_keys import key_column, with_keys
 from tablespec.write.merge_match import Matching, insert_rows, merge_batch
 from tablespec.write.merge_plan import OURS, SOURCE, TARGET, KeyValues, MergePlan, needed_columns
-from tablespec.write.merge_sink import Fragment, MergeSink, discard_fragments, with_columns
+from tablespec.write.merge_sink import MergeSink, with_columns
 from tablespec.write.newest import Newest
 
 # The columns of exchanged rows, beside those of both sides and the keys: which side a row is from, and its number in the source.

@@ -11,7 +11,8 @@ from tablespec.errors import InvalidPageError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.model.file import FileSlice
 from tablespec.write.change_target import ROW, ChangeTarget, RowOp, checked_row_ids
-from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, going, page
+from tablespec.write.fragment import Fragment
+from tablespec.write.merge_sink import MergeSink, RowChangeParadigm, going, page
 
 
 @attrs.define(eq=False)

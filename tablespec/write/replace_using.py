@@ -28,10 +28,10 @@ from tablespec.write.append import discard, writable
 from tablespec.write.delete import delete_tasks, find_deleted
 from tablespec.write.execution import Execution
 from tablespec.write.fit import check_names, column_of_data
+from tablespec.write.fragment import Fragment
 from tablespec.write.merge import MergeTask, held, merge_slices, merge_tasks
 from tablespec.write.merge_keys import key_column, with_keys
 from tablespec.write.merge_plan import LISTED_KEYS, SOURCE, TARGET, Clause, KeyValues, Kind, plan, pruning
-from tablespec.write.merge_sink import Fragment
 from tablespec.write.replace_where import ReplaceOptions, replace_where, replacing, written
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, finish, run_all
 from tablespec.write.rows import KeyedRows, NewRows

@@ -26,7 +26,7 @@ from tablespec.write.check import constraints
 from tablespec.write.delete import delete_tasks, find_deleted
 from tablespec.write.execution import Execution, Strategy
 from tablespec.write.fit import fit
-from tablespec.write.merge_sink import joined
+from tablespec.write.fragment import joined
 from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, dropped_rows, finish, run_all
 from tablespec.write.rows import NewRows, RowWriter, SpreadRows, WrittenRows, new_rows
 
@@ -65,7 +65,11 @@ def replace_where(
     if options.dry_run:
         for predicate, (_, data) in zip(predicates, replacements):
             _look_through(handle, predicate, data)
-        return _dry(handle, sum(fragment.deleted_rows for fragment in fragments), len(joined(fragments)))
+        return _dry(
+            handle,
+            sum(fragment.deleted_rows for fragment in fragments),
+            len(joined(fragment.deleted for fragment in fragments)),
+        )
     added: list[NewFile] = []
     try:
         for predicate, (_, data) in zip(predicates, replacements):

@@ -42,7 +42,8 @@ from tablespec.write.check import constraints
 from tablespec.write.copy_on_write import RewriteTask, rewrite, with_returned
 from tablespec.write.data_file import GROUP
 from tablespec.write.execution import Execution, Running, Strategy, check_strategy
-from tablespec.write.merge_sink import CASE, OP, Fragment, MergeSink, RowChangeParadigm, discard_fragments, joined
+from tablespec.write.fragment import Fragment, check_fragments, check_origin, discard_fragments, joined
+from tablespec.write.merge_sink import CASE, OP, MergeSink, RowChangeParadigm
 from tablespec.write.page_source import UpdatablePageSource
 from tablespec.write.runner import Runner, gathered
 
@@ -118,6 +119,7 @@ class ChangeHandle:
 
     def abort(self, fragments: Sequence[Fragment]) -> None:
         """Remove what the workers wrote, unless it was committed: of a `finish` that failed, the commit may be durable."""
+        check_origin(fragments, self.operation_id)
         commits = self.format.commits_after(self.state.instant.version)
         if all(commit.operation_id != self.operation_id for commit in commits):
             abort(self, fragments)
@@ -180,6 +182,7 @@ def begin(
         target.check_removable(state, operation)
     _check_names(target.storage.url, state, operation)
     on_read = state.properties.get(MERGE_ON_READ, "true") == "true"
+    operation_id = new_operation_id()
     change_target = ChangeTarget(
         storage=target.storage,
         read=state.layout,
@@ -187,6 +190,7 @@ def begin(
         write=target.write_layout(state, state.schema),
         rules=constraints(target.storage.url, state.schema, state.constraints),
         change_feed=operation in _RECORDING and state.properties.get(CHANGE_FEED) == "true",
+        operation_id=operation_id,
         ops=_OPS[operation] if ops is None else ops,
     )
     files, known = narrowed_files(target, state, predicate)
@@ -198,7 +202,7 @@ def begin(
         strategy=strategy or (Strategy.MERGE_ON_READ if on_read else Strategy.COPY_ON_WRITE),
         target=change_target,
         files=files,
-        operation_id=new_operation_id(),
+        operation_id=operation_id,
         known=known,
     )
 
@@ -247,9 +251,11 @@ def finish(
     execution: Execution = Execution(),
 ) -> ChangeResult:
     """Commit what the workers did, all of it or nothing; without any change nothing is committed."""
+    check_origin(fragments, handle.operation_id)
     done = [Fragment(added=record.added), *fragments]
     _check_there(handle, done)
     try:
+        check_fragments(done)
         leaving = _leaving(handle, fragments, record)
         if not leaving.removed and not leaving.partly and not _brings(done, record):
             abort(handle, done)
@@ -292,33 +298,39 @@ def run_all(
 
 @attrs.frozen(eq=False)
 class _Leaving:
-    """The files that lose all their rows, and those that lose some with the positions of these."""
+    """The files that lose all their rows, and those that lose some with the positions of these and of all that are gone then."""
 
     removed: tuple[LiveFile, ...]
-    partly: tuple[tuple[LiveFile, BitMap64], ...]
+    partly: tuple[tuple[LiveFile, BitMap64, BitMap64], ...]
+
+    @property
+    def losing(self) -> tuple[LiveFile, ...]:
+        """The files that lose some of their rows."""
+        return tuple(file for file, _, _ in self.partly)
 
 
 def _leaving(handle: ChangeHandle, fragments: Sequence[Fragment], record: Finish) -> _Leaving:
     by_path = {_logged_path(file): file for file in handle.files}
     dropped = {_logged_path(file) for file in record.removed}
     removed, partly = [*record.removed], []
-    for path, positions in joined(fragments).items():
+    reader = handle.target.reader(())
+    for path, positions in joined(fragment.deleted for fragment in fragments).items():
         if path not in by_path:
             raise InvalidPageError(f"{path} is not among the files of this operation")
         file = by_path[path]
         if path in dropped or not positions:
             continue
-        slice_ = file.slice
-        already = slice_.deletes.cardinality if slice_.deletes else 0
-        count = None if slice_.base is None else slice_.base.rows
+        count = None if file.slice.base is None else file.slice.base.rows
         if count is not None and positions.max() >= count:
             raise InvalidPageError(f"there is no row {positions.max()} in {path}, which has {count}")
-        if count is not None and len(positions) + already >= count:
-            if already and len(_all_deleted(handle, file, positions)[1]) < count:
-                raise InvalidPageError(f"a row of {path} that goes is deleted already")
+        before = reader.deleted(file.slice) or BitMap64()
+        if before & positions:
+            raise InvalidPageError(f"the row {(before & positions).min()} of {path} is deleted already")
+        gone = before | positions
+        if count is not None and len(gone) >= count:
             removed.append(file)
         else:
-            partly.append((file, positions))
+            partly.append((file, positions, gone))
     return _Leaving(tuple(removed), tuple(partly))
 
 
@@ -340,10 +352,10 @@ def _logged_path(file: LiveFile) -> str:
 def _rewritten(handle: ChangeHandle, leaving: _Leaving, runner: Runner) -> tuple[Fragment, ...]:
     if handle.strategy is not Strategy.COPY_ON_WRITE:
         return ()
-    files = with_returned(handle.format, [file for file, _ in leaving.partly])
+    files = with_returned(handle.format, leaving.losing)
     tasks = [
         RewriteTask(target=handle.target, slice=file.slice, deleted=positions.serialize())
-        for file, (_, positions) in zip(files, leaving.partly)
+        for file, (_, positions, _) in zip(files, leaving.partly)
     ]
     return run_all(handle, rewrite, tasks, runner)
 
@@ -363,7 +375,7 @@ def _told(leaving: _Leaving, record: Finish) -> list[SliceChange | DeletedRows]:
     """Everything that the commit does to rows: once it has a change file, all of it must be told there."""
     return [
         *(SliceChange(file.slice, None) for file in leaving.removed),
-        *(DeletedRows(file.slice, positions.serialize()) for file, positions in leaving.partly),
+        *(DeletedRows(file.slice, positions.serialize()) for file, positions, _ in leaving.partly),
         *(SliceChange(None, slice_of(file)) for file in record.added),
     ]
 
@@ -372,9 +384,8 @@ def _change(
     handle: ChangeHandle, fragments: Sequence[Fragment], record: Finish, leaving: _Leaving, result: ChangeResult
 ) -> Change:
     copying = handle.strategy is Strategy.COPY_ON_WRITE
-    losing = tuple(file for file, _ in leaving.partly)
-    removed = (*leaving.removed, *losing) if copying else leaving.removed
-    revised = () if copying else tuple(_all_deleted(handle, file, positions) for file, positions in leaving.partly)
+    removed = (*leaving.removed, *leaving.losing) if copying else leaving.removed
+    revised = () if copying else tuple((file.origin, gone) for file, _, gone in leaving.partly)
     return Change(
         operation=handle.operation,
         parameters=(("predicate", render(handle.predicate)), *record.parameters),
@@ -383,18 +394,12 @@ def _change(
         removes=tuple(file.origin for file in removed),
         revised=tuple(handle.format.revise(handle.state, revised)),
         change_files=tuple(file for fragment in fragments for file in fragment.change_files),
-        touched=frozenset(_logged_path(file) for file in (*leaving.removed, *losing)),
+        touched=frozenset(_logged_path(file) for file in (*leaving.removed, *leaving.losing)),
         details=record.details,
         transactions=() if record.transaction is None else (record.transaction,),
         reads=ReadsWhere(handle.predicate, frozenset(_logged_path(file) for file in handle.files)),
         operation_id=handle.operation_id,
     )
-
-
-def _all_deleted(handle: ChangeHandle, file: LiveFile, positions: BitMap64) -> tuple[bytes, BitMap64]:
-    """The origin of a file with the rows that go now and those that went before."""
-    before = handle.target.reader(()).deleted(file.slice)
-    return file.origin, positions if before is None else positions | before
 
 
 def _result(handle: ChangeHandle, fragments: Sequence[Fragment], record: Finish, leaving: _Leaving) -> ChangeResult:

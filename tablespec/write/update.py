@@ -20,7 +20,8 @@ from tablespec.write.append import writable
 from tablespec.write.change_target import ChangeTarget, RowOp
 from tablespec.write.delete import checked_predicate
 from tablespec.write.execution import Execution, Strategy
-from tablespec.write.merge_sink import Fragment, MergeSink, RowChangeParadigm, page
+from tablespec.write.fragment import Fragment
+from tablespec.write.merge_sink import MergeSink, RowChangeParadigm, page
 from tablespec.write.row_change import ChangeHandle, ChangeResult, begin, finish, run_all
 
 Assignments = Mapping[str, Value | str | Scalar]
