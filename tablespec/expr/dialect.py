@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
@@ -16,6 +19,20 @@ MAX_NESTING = 32
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
 _PREFIXES = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
+_OUTSIDE_COMMENTS = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|--[^\r\n]*|/\*""")
+_INSIDE_COMMENTS = re.compile(r"/\*|\*/")
+
+
+def _placed(read: Callable[[parser.Parser], exp.Expr | None]) -> Callable[[parser.Parser], exp.Expr | None]:
+    """Reads a function and keeps its place, as sqlglot does for those that it has no reader for."""
+
+    def read_placed(reader: parser.Parser) -> exp.Expr | None:
+        # The name and its opening bracket were just passed.
+        name = reader._tokens[reader._index - 2]
+        found = read(reader)
+        return None if found is None else found.update_positions(name)
+
+    return read_placed
 
 
 class PredicateSql(Dialect):
@@ -32,7 +49,12 @@ class PredicateSql(Dialect):
     class Parser(parser.Parser):
         # MATCH(column, 'query') is an ordinary function here, not MySQL's MATCH (column) AGAINST ('query').
         FUNCTION_PARSERS = {  # noqa: RUF012
-            name: read for name, read in parser.Parser.FUNCTION_PARSERS.items() if name != "MATCH"
+            name: _placed(read) for name, read in parser.Parser.FUNCTION_PARSERS.items() if name != "MATCH"
+        }
+        PRIMARY_PARSERS = {  # noqa: RUF012
+            **parser.Parser.PRIMARY_PARSERS,
+            TokenType.TRUE: lambda reader, token: reader.expression(exp.Boolean(this=True), token),
+            TokenType.FALSE: lambda reader, token: reader.expression(exp.Boolean(this=False), token),
         }
         # IF is a function like others, not the start of a statement.
         NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
@@ -60,6 +82,11 @@ def syntax_tree(text: str) -> exp.Expr:
     if not trees or trees[0] is None:
         raise InvalidPredicateError(text, 0, "there is no condition in it")
     return trees[0]
+
+
+def place_of(node: exp.Expr) -> int | None:
+    """Where the first name or constant of a part of a syntax tree begins; None where it has none."""
+    return min((one.meta["start"] for one in node.walk() if "start" in one.meta), default=None)
 
 
 def statement_tree(found: list[Token], text: str) -> exp.Expr:
@@ -94,7 +121,7 @@ def _tokens(text: str, invalid: _Invalid) -> list[Token]:
     try:
         found = _DIALECT.tokenize(text)
     except TokenError as error:
-        raise invalid(text, *_token_problem(error)) from None
+        raise invalid(text, *_token_problem(error, text)) from None
     _check(text, found, invalid)
     return found
 
@@ -115,13 +142,29 @@ def _check(text: str, found: list[Token], invalid: _Invalid) -> None:
             raise invalid(text, token.start, "bytes have two hexadecimal digits each")
 
 
-def _token_problem(error: TokenError) -> tuple[int, str]:
+def _token_problem(error: TokenError, text: str) -> tuple[int, str]:
     """Where a piece of text has no end, and what is the matter; sqlglot writes "Missing ' from line:offset"."""
     cause = str(error.__cause__ or error)
     what, _, offset = cause.rpartition(":")
-    position = int(offset) if offset.isdecimal() else 0
-    missing = what.removeprefix("Missing ").split(" ")[0]
-    return position, f"the closing {missing} is missing" if "Missing" in what else "these characters mean nothing"
+    if "Missing" in what:
+        missing = what.removeprefix("Missing ").split(" ")[0]
+        return int(offset) if offset.isdecimal() else 0, f"the closing {missing} is missing"
+    if (comment := _open_comment(text)) is not None:
+        return comment, "the closing */ is missing"
+    return int(offset) if offset.isdecimal() else 0, "these characters mean nothing"
+
+
+def _open_comment(text: str) -> int | None:
+    """Where a comment begins that has no end, of which sqlglot tells nothing; comments nest."""
+    opened: list[int] = []
+    found = _OUTSIDE_COMMENTS.search(text)
+    while found is not None:
+        if found[0] == "/*":
+            opened.append(found.start())
+        elif opened:
+            opened.pop()
+        found = (_INSIDE_COMMENTS if opened else _OUTSIDE_COMMENTS).search(text, found.end())
+    return opened[0] if opened else None
 
 
 def _parse_problem(error: ParseError) -> tuple[int, str]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from tablespec.errors import InvalidPredicateError, UnsupportedOperatorError
-from tablespec.expr.dialect import syntax_tree
+from tablespec.expr.dialect import place_of, syntax_tree
 from tablespec.expr.like import read_pattern
 from tablespec.expr.literal import cast, number
 from tablespec.expr.nodes import (
@@ -290,7 +290,13 @@ def _cast(node: exp.Cast, text: str) -> Scalar:
     try:
         return cast(value, type_)
     except ValueError as error:
-        raise InvalidPredicateError(text, max(text.find(str(value)), 0), str(error)) from None
+        raise InvalidPredicateError(text, cast_place(node), str(error)) from None
+
+
+def cast_place(node: exp.Cast) -> int:
+    """Where the value begins that a CAST is about."""
+    places = place_of(node.this), place_of(node)
+    return next((place for place in places if place is not None), 0)
 
 
 def read_type(node: exp.Cast, text: str) -> DataType:

@@ -7,10 +7,10 @@ from decimal import Decimal
 from sqlglot import exp
 
 from tablespec.errors import InvalidPredicateError, UnsupportedOperatorError
-from tablespec.expr.dialect import syntax_tree
+from tablespec.expr.dialect import place_of, syntax_tree
 from tablespec.expr.literal import cast
 from tablespec.expr.nodes import FALSE, TRUE, Literal, Not, Predicate
-from tablespec.expr.parse import read_column, read_condition, read_constant, read_type, spoken_name
+from tablespec.expr.parse import cast_place, read_column, read_condition, read_constant, read_type, spoken_name
 from tablespec.expr.value import FUNCTIONS, Call, Case, Cast, Function, Value
 from tablespec.expr.value_type import natural_type
 
@@ -154,7 +154,7 @@ def _call(node: exp.Expr, text: str) -> Value:
     nodes = [part for given in parts if given is not None for part in (given if isinstance(given, list) else [given])]
     if not FUNCTIONS[function].takes(len(nodes)):
         why = f"{function.value} takes {FUNCTIONS[function]}, not {len(nodes)}"
-        raise InvalidPredicateError(text, max(text.lower().find(function.value), 0), why)
+        raise InvalidPredicateError(text, place_of(node) or 0, why)
     return Call(function, tuple(_value(part, text) for part in nodes))
 
 
@@ -166,7 +166,7 @@ def _cast(node: exp.Cast, text: str) -> Value:
         value = cast(inner.value, type_)
     except ValueError as error:
         if isinstance(inner.value, str):
-            raise InvalidPredicateError(text, max(text.find(inner.value), 0), str(error)) from None
+            raise InvalidPredicateError(text, cast_place(node), str(error)) from None
         return Cast(inner, type_)
     # A constant of its own type needs no cast to keep it.
     return Literal(value) if value is not None and natural_type(value) == type_ else Cast(inner, type_)

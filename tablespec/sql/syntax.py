@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tablespec.errors import InvalidStatementError
-from tablespec.expr.dialect import statement_tokens, statement_tree
+from tablespec.expr.dialect import place_of, statement_tokens, statement_tree
 from tablespec.sql.query import CutQuery, Query
 from tablespec.sql.statement import Name
 
@@ -70,7 +70,7 @@ class Source:
 
     def position(self, node: exp.Expr) -> int:
         """Where the first name or constant of a part stands; the beginning where it has none."""
-        return max(_position(node), 0)
+        return place_of(node) or 0
 
     def only(self, node: exp.Expr, *parts: str) -> None:
         """Refuse everything that a part of the statement has besides these: nothing is ever left out silently."""
@@ -98,22 +98,30 @@ class Source:
     def when_positions(self) -> list[int]:
         """Where the clauses of a MERGE begin; unlike names and constants, keywords have no place in sqlglot's tree."""
         words = [token.text.upper() for token in self.tokens]
-        return [
-            token.start
-            for index, token in enumerate(self.tokens)
-            if words[index : index + 2] == ["WHEN", "MATCHED"] or words[index : index + 3] == ["WHEN", "NOT", "MATCHED"]
-        ]
+        places, cases = list[int](), 0
+        for index, token in enumerate(self.tokens):
+            # CASE WHEN matched THEN tests a column.
+            cases += (token.token_type == TokenType.CASE) - (cases > 0 and token.token_type == TokenType.END)
+            following = words[index : index + 3]
+            if not cases and (following[:2] == ["WHEN", "MATCHED"] or following == ["WHEN", "NOT", "MATCHED"]):
+                places.append(token.start)
+        return places
 
     def _place(self, keyword: str, node: exp.Expr, value: object) -> int:
-        """Where a keyword stands: the last one before what belongs to it, where that is known."""
+        """Where a keyword stands: the last one before what belongs to it, or else the one next to the names of the part."""
         inner = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, exp.Expr)]
-        known = [place for place in map(_position, inner) if place >= 0]
-        end = min(known, default=len(self.text))
+        known = min((place for place in map(place_of, inner) if place is not None), default=None)
+        border = self.position(node) if known is None else known
         word = keyword.split(" ")[0]
         places = [
-            token.start for token in self.tokens if token.text.upper().split()[:1] == [word] and token.start <= end
+            token.start
+            for token in self.tokens
+            if token.text.upper().split()[:1] == [word]
+            and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
         ]
-        return places[-1] if places else min(known, default=self.position(node))
+        before = [place for place in places if place < border]
+        after = [place for place in places if place > border and known is None]
+        return before[-1] if before else after[0] if after else border
 
 
 def _why_none(tokens: Sequence[Token]) -> str:
@@ -126,11 +134,6 @@ def _why_none(tokens: Sequence[Token]) -> str:
     if first in ("SELECT", "WITH", "FROM", "("):
         return f"{first} begins a query; queries are the engines' matter"
     return f"{first} is not one of {STATEMENTS}"
-
-
-def _position(node: exp.Expr) -> int:
-    """Where the first name or constant of a part stands; -1 where it has none."""
-    return min((one.meta["start"] for one in node.walk() if "start" in one.meta), default=-1)
 
 
 def _allow_table_as_a_name(tokens: list[Token]) -> None:

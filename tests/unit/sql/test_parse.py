@@ -109,6 +109,14 @@ def test_a_select_may_ask_for_an_older_state(written, at):
         ("INSERT INTO t SELECT *, a FROM o", "*", "* in SELECT is not supported"),
         ("INSERT INTO t SELECT * EXCEPT (a) FROM o", "EXCEPT", "EXCEPT is not supported here"),
         ("INSERT INTO t SELECT DISTINCT a FROM o", "DISTINCT", "DISTINCT is not supported here; run the query with"),
+        (
+            "INSERT INTO t SELECT DISTINCT a FROM o WHERE a IS DISTINCT FROM 1",
+            "DISTINCT a",
+            "DISTINCT is not supported here",
+        ),
+        ("INSERT INTO t SELECT a FROM o ORDER BY 'order'", "ORDER", "ORDER BY is not supported here"),
+        ("INSERT INTO default DEFAULT VALUES", "DEFAULT", "DEFAULT VALUES is not supported here"),
+        ("DELETE FROM t WHERE a = '*/' /* b", 29, "the closing */ is missing"),
         ("INSERT INTO t SELECT a FROM o JOIN p ON o.a = p.a", "JOIN", "JOIN is not supported here"),
         ("INSERT INTO t SELECT a FROM o, p", "p", "JOIN is not supported here"),
         ("INSERT INTO t SELECT a FROM o GROUP BY a", "GROUP", "GROUP BY is not supported here"),
@@ -126,6 +134,12 @@ def test_a_select_may_ask_for_an_older_state(written, at):
         ("WITH q AS (SELECT 1) INSERT INTO t SELECT a FROM q", 0, "not supported before INSERT; run the query with"),
         ("MERGE INTO t USING s ON a = b WHEN MATCHED THEN UPDATE", "WHEN", "UPDATE sets nothing; write UPDATE SET *"),
         ("MERGE INTO t USING s ON a = b WHEN MATCHED THEN UPDATE SET", "WHEN", "UPDATE sets nothing"),
+        (
+            "MERGE INTO t USING s ON a = b WHEN MATCHED AND c THEN UPDATE SET a = CASE WHEN matched THEN 1 END "
+            "WHEN MATCHED THEN UPDATE",
+            "WHEN MATCHED THEN UPDATE",
+            "UPDATE sets nothing",
+        ),
         ("MERGE INTO t USING s ON a = b WHEN NOT MATCHED THEN INSERT", "WHEN", "INSERT has no values; write INSERT *"),
         ("MERGE INTO t USING s ON a = b WHEN NOT MATCHED THEN INSERT (a)", "WHEN", "INSERT has no values"),
         ("INSERT INTO t VALUES (1, 2), (3)", "3", "a row has 1 values, and the first one has 2"),
