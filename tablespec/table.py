@@ -192,7 +192,7 @@ class Table:
 
     def create_record_index(self, name: str = "record", *, runner: Runner = Threads()) -> TableIndex:
         """Make an index of the record key, and build it."""
-        return create_record_index(self._allowed(Privilege.UPDATE), name, runner)
+        return create_record_index(self._allowed(Privilege.UPDATE), self.access, name, runner)
 
     def create_text_index(
         self,
@@ -204,16 +204,16 @@ class Table:
     ) -> TableIndex:
         """Make a full-text index of string columns, and build it; the tokenizer is what MATCH uses for them from now on."""
         names = column_names("columns", columns)
-        return create_text_index(self._allowed(Privilege.UPDATE), names, tokenizer, name, runner)
+        return create_text_index(self._allowed(Privilege.UPDATE), self.access, names, tokenizer, name, runner)
 
     @property
     def indexes(self) -> tuple[TableIndex, ...]:
         """All indexes, by name."""
-        return tuple(indexes(self._allowed(Privilege.SELECT), Threads()))
+        return tuple(indexes(self._allowed(Privilege.SELECT), self.access, Threads()))
 
     def index(self, name: str) -> TableIndex:
         """An index by its name."""
-        return index(self._allowed(Privilege.UPDATE), name, Threads())
+        return index(self._allowed(Privilege.SELECT), self.access, name, Threads())
 
     # --- changing rows ---
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from typing import Protocol
 
 import attrs
 import msgspec
@@ -54,12 +55,21 @@ class Coverage:
     bytes: int
 
 
-@attrs.frozen
+class Permission(Protocol):
+    """Knows whether the indexes of a table may be changed."""
+
+    def check_index_change(self) -> None:
+        """Raise unless they may be."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
 class TableIndex:
     """An index of a table."""
 
     format: TableFormat = attrs.field(repr=False)
     definition: Definition
+    permission: Permission = attrs.field(repr=False)
     runner: TaskRunner = attrs.field(repr=False)
 
     @property
@@ -83,7 +93,8 @@ class TableIndex:
         return self.definition.tokenizer
 
     def refresh(self, at: At = None, runner: TaskRunner | None = None) -> Refreshed:
-        """Index what the state at an instant has and the index lacks."""
+        """Index what the state at an instant has and the index lacks; asks for UPDATE."""
+        self.permission.check_index_change()
         return refresh(self.format, self.name, runner or self.runner, at)
 
     def coverage(self, at: At = None) -> Coverage:
@@ -97,25 +108,32 @@ class TableIndex:
         return Coverage(files=len(keys), covered=sum(key in covering for key in keys), bytes=size)
 
     def drop(self) -> int:
-        """Remove the index and tell how many files went; what MATCH means stays as it is."""
+        """Remove the index and tell how many files went; what MATCH means stays as it is. Asks for UPDATE."""
+        self.permission.check_index_change()
         require(self.format.storage, self.name)
         gone = drop(self.format.storage, self.name)
         _describe(self.format, self.definition, None)
         return gone
 
 
-def create_record_index(format_: TableFormat, name: str, runner: TaskRunner) -> TableIndex:
+def create_record_index(format_: TableFormat, permission: Permission, name: str, runner: TaskRunner) -> TableIndex:
     """A record index of the table's record key, built at once."""
     state = format_.latest()
     if not state.record_key:
         raise NoRecordKeyError(format_.storage.url, "a record index")
     for column in state.record_key:
         check_key_type(column, state.schema.field(column).type)
-    return _created(format_, Definition(name=name, kind=RECORD, columns=state.record_key), runner)
+    definition = Definition(name=name, kind=RECORD, columns=state.record_key)
+    return _created(TableIndex(format=format_, definition=definition, permission=permission, runner=runner))
 
 
 def create_text_index(
-    format_: TableFormat, columns: tuple[str, ...], tokenizer: str | None, name: str | None, runner: TaskRunner
+    format_: TableFormat,
+    permission: Permission,
+    columns: tuple[str, ...],
+    tokenizer: str | None,
+    name: str | None,
+    runner: TaskRunner,
 ) -> TableIndex:
     """A text index of string columns, built at once.
 
@@ -133,20 +151,25 @@ def create_text_index(
     other = load(format_.storage, definition.name)
     if other is None and any(tokenizer_of((column,), state.schema) != has for column in found):
         _record_tokenizer(format_, state, found, has)
-    return _created(format_, definition, runner)
+    return _created(TableIndex(format=format_, definition=definition, permission=permission, runner=runner))
 
 
-def indexes(format_: TableFormat, runner: TaskRunner) -> list[TableIndex]:
+def indexes(format_: TableFormat, permission: Permission, runner: TaskRunner) -> list[TableIndex]:
     """All indexes of a table, by name."""
-    return [TableIndex(format_, stored.definition, runner) for stored in load_all(format_.storage)]
+    return [
+        TableIndex(format=format_, definition=stored.definition, permission=permission, runner=runner)
+        for stored in load_all(format_.storage)
+    ]
 
 
-def index(format_: TableFormat, name: str, runner: TaskRunner) -> TableIndex:
+def index(format_: TableFormat, permission: Permission, name: str, runner: TaskRunner) -> TableIndex:
     """An index by its name; raises IndexNotFoundError."""
-    return TableIndex(format_, require(format_.storage, name).definition, runner)
+    definition = require(format_.storage, name).definition
+    return TableIndex(format=format_, definition=definition, permission=permission, runner=runner)
 
 
-def _created(format_: TableFormat, wanted: Definition, runner: TaskRunner) -> TableIndex:
+def _created(new: TableIndex) -> TableIndex:
+    format_, wanted = new.format, new.definition
     if not _NAME.fullmatch(wanted.name):
         raise InvalidIndexNameError(wanted.name)
     holds = define(format_.storage, wanted)
@@ -156,9 +179,8 @@ def _created(format_: TableFormat, wanted: Definition, runner: TaskRunner) -> Ta
         )
         raise IndexExistsError(format_.storage.url, wanted.name, about)
     _describe(format_, holds, msgspec.json.encode(holds).decode())
-    made = TableIndex(format_, holds, runner)
-    made.refresh()
-    return made
+    refresh(format_, holds.name, new.runner)
+    return attrs.evolve(new, definition=holds)
 
 
 def _describe(format_: TableFormat, definition: Definition, text: str | None) -> None:

@@ -135,6 +135,10 @@ class Access:
         for privilege in privileges:
             self.authorizer.check(self.principal, self.table, privilege)
 
+    def check_index_change(self) -> None:
+        """Raise NotAuthorizedError unless the principal may change indexes."""
+        self.check(Privilege.UPDATE)
+
 
 def access_to(table: str, authorizer: Authorizer | None, principal: str) -> Access:
     """The access of a principal to a table; without an authorizer everything is allowed."""

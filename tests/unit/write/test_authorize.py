@@ -6,16 +6,19 @@ import pickle
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import attrs
 import pyarrow as pa
 import pytest
 
 import tablespec
-from tablespec import Catalog, PolicyFile, Privilege, RowOp, Table
+from tablespec import Catalog, PolicyFile, Privilege, RowOp, Table, TableIndex
 from tablespec.errors import IndexNotFoundError, InvalidPolicyError, NotAuthorizedError, TableNotFoundError
+from tablespec.formats.delta.format import DeltaFormat
 from tablespec.model.schema import DOUBLE, Field, Schema
-from tablespec.write.authorize import AllowAll, Rule
+from tablespec.storage.store import FileInfo
+from tablespec.write.authorize import AllowAll, Authorizer, Rule, access_to
 from tablespec.write.clauses import (
     when_matched_delete,
     when_matched_update,
@@ -25,6 +28,7 @@ from tablespec.write.clauses import (
 )
 from tablespec.write.merge_plan import Clause
 from tests.rows import assert_same_rows
+from tests.storages import CountingStorage
 
 ROWS = pa.table({"id": [1, 2, 3], "city": ["sf", "sf", "la"]})
 
@@ -74,7 +78,9 @@ VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
     "search": (lambda table: table.search("sf"), {"SELECT"}),
     "create_text_index": (lambda table: table.create_text_index(["city"]), {"UPDATE"}),
     "create_record_index": (lambda table: table.create_record_index(), {"UPDATE"}),
-    "index": (lambda table: named_index(table), {"UPDATE"}),
+    "index": (lambda table: named_index(table), {"SELECT"}),
+    "indexes": (lambda table: table.indexes, {"SELECT"}),
+    "record_index": (lambda table: table.record_index, {"SELECT"}),
     "compact": (lambda table: table.compact(), {"UPDATE"}),
     "cluster": (lambda table: table.cluster(["id"]), {"UPDATE"}),
     "vacuum": (lambda table: table.vacuum(), {"DELETE"}),
@@ -82,6 +88,9 @@ VERBS: dict[str, tuple[Callable[[Table], object], set[str]]] = {
     "expire_log": (lambda table: table.expire_log(), {"DELETE"}),
     "restore": (lambda table: table.restore(0), {"INSERT", "UPDATE", "DELETE"}),
 }
+
+EVERYTHING = {one.value for one in Privilege}
+REFUSALS = [(verb, one) for verb, (_, needed) in VERBS.items() for one in sorted(needed)]
 
 
 @attrs.frozen
@@ -92,17 +101,6 @@ class Remembering:
 
     def check(self, principal: str, table: str, privilege: Privilege) -> None:
         self.asked.append((principal, table, privilege.value))
-
-
-@attrs.frozen
-class Granting:
-    """Allows some privileges to everybody."""
-
-    privileges: frozenset[str]
-
-    def check(self, principal: str, table: str, privilege: Privilege) -> None:
-        if privilege.value not in self.privileges:
-            raise NotAuthorizedError(principal, table, privilege.value)
 
 
 class Grants(set[str]):
@@ -118,6 +116,29 @@ def url(tmp_path: Path) -> str:
     table = tablespec.create_table(str(tmp_path / "trips"), ROWS.schema, partition_by=["city"], key=["id"])
     table.append(ROWS)
     return table.url
+
+
+@attrs.frozen
+class Watched(CountingStorage):
+    """Remembers listings of folders, new files and removals, too."""
+
+    def list_folder(self, prefix: str) -> tuple[tuple[str, ...], tuple[FileInfo, ...]]:
+        self.calls.append(("list_folder", prefix))
+        return super().list_folder(prefix)
+
+    def create(self, path: str) -> BinaryIO:
+        self.calls.append(("create", path))
+        return super().create(path)
+
+    def delete(self, path: str) -> None:
+        self.calls.append(("delete", path))
+        super().delete(path)
+
+
+def watched(url: str, authorizer: Authorizer) -> tuple[Table, list[tuple[str, str]]]:
+    """A table of which nothing is known yet, and what is asked of its store."""
+    storage = Watched.at(url)
+    return Table(DeltaFormat(storage), access_to(url, authorizer, "ana")), storage.calls
 
 
 @pytest.fixture
@@ -173,13 +194,19 @@ def test_a_verb_asks_for_its_privileges_in_the_name_of_the_principal(verb, url):
     assert set(authorizer.asked) == {("ana", url, privilege) for privilege in privileges}
 
 
-@pytest.mark.parametrize(
-    ("verb", "missing"), [(verb, one) for verb, (_, needed) in VERBS.items() for one in sorted(needed)]
-)
+@pytest.mark.parametrize(("verb", "missing"), REFUSALS)
+def test_a_verb_is_refused_before_anything_of_the_table_is_read(verb, missing, url):
+    table, calls = watched(url, Grants(EVERYTHING - {missing}))
+
+    with pytest.raises(NotAuthorizedError) as caught:
+        VERBS[verb][0](table)
+
+    assert (caught.value.privilege, calls) == (missing, [])
+
+
+@pytest.mark.parametrize(("verb", "missing"), REFUSALS)
 def test_a_verb_without_one_of_its_privileges_leaves_the_table_as_it_was(verb, missing, url):
-    granted = frozenset(one.value for one in Privilege) - {missing}
-    opened = tablespec.open_table(url)
-    table = attrs.evolve(opened, access=attrs.evolve(opened.access, authorizer=Granting(granted), table=url))
+    table = attrs.evolve(tablespec.open_table(url), access=access_to(url, Grants(EVERYTHING - {missing}), "ana"))
 
     with pytest.raises(NotAuthorizedError) as caught:
         VERBS[verb][0](table)
@@ -190,24 +217,82 @@ def test_a_verb_without_one_of_its_privileges_leaves_the_table_as_it_was(verb, m
 
 
 def test_every_public_verb_of_a_table_is_authorized():
-    told_once_opened = {"schema_at", "instant", "history"}
-    public = {name for name, member in vars(Table).items() if callable(member) and not name.startswith("_")}
+    told_once_opened = {"schema_at", "instant", "history", "url", "schema", "partition_columns", "record_key"}
+    told_once_opened |= {"properties", "info", "timeline", "skips"}
+    verbs = {name for name, member in vars(Table).items() if callable(member) or isinstance(member, property)}
+    public = {name for name in verbs if not name.startswith("_")}
 
-    assert public - told_once_opened - set(VERBS) == set()
+    assert public - told_once_opened == set(VERBS)
+
+
+@pytest.mark.parametrize("change", [TableIndex.refresh, TableIndex.drop], ids=["refresh", "drop"])
+@pytest.mark.parametrize(
+    "found",
+    [
+        lambda table: table.index("text-city"),
+        lambda table: table.indexes[0],
+        lambda table: table.create_text_index(["city"]),
+    ],
+    ids=["index", "indexes", "create_text_index"],
+)
+def test_changing_an_index_asks_for_update_before_anything_is_read(found, change, url):
+    tablespec.open_table(url).create_text_index(["city"])
+    tablespec.open_table(url).append(ROWS)
+    grants = Grants(EVERYTHING)
+    table, calls = watched(url, grants)
+    index = found(table)
+    before = index.coverage()
+    grants.discard("UPDATE")
+    calls.clear()
+
+    with pytest.raises(NotAuthorizedError) as caught:
+        change(index)
+
+    assert (caught.value.principal, caught.value.privilege, calls) == ("ana", "UPDATE", [])
+    assert tablespec.open_table(url).index("text-city").coverage() == before
+
+
+def test_a_record_index_is_changed_by_none_who_may_only_read(url):
+    tablespec.open_table(url).create_record_index()
+    table = tablespec.open_table(url, authorizer=Grants({"SELECT"}))
+
+    with pytest.raises(NotAuthorizedError):
+        table.indexes[0].drop()
+
+    assert [one.name for one in table.indexes] == ["record"]
+
+
+def test_whoever_may_read_a_table_may_list_and_use_its_indexes(url):
+    tablespec.open_table(url).create_text_index(["city"])
+
+    table = tablespec.open_table(url, authorizer=Grants({"SELECT"}))
+
+    assert [one.name for one in table.indexes] == ["text-city"]
+    assert table.index("text-city").coverage().covered == 2
+    assert table.search("la", select=["id"]).column("id").to_pylist() == [3]
+
+
+@pytest.mark.parametrize("change", [TableIndex.refresh, TableIndex.drop], ids=["refresh", "drop"])
+def test_whoever_may_update_a_table_changes_its_indexes(change, url):
+    tablespec.open_table(url).create_text_index(["city"])
+
+    change(tablespec.open_table(url, authorizer=Grants({"SELECT", "UPDATE"})).index("text-city"))
+
+    assert len(tablespec.open_table(url).indexes) == (change is TableIndex.refresh)
 
 
 def test_opening_asks_for_select_before_it_looks_at_the_place(tmp_path):
     nowhere = str(tmp_path / "nothing")
 
     with pytest.raises(NotAuthorizedError, match=r"ana does not have the privilege SELECT on file://.*/nothing"):
-        tablespec.open_table(nowhere, authorizer=Granting(frozenset()), principal="ana")
+        tablespec.open_table(nowhere, authorizer=Grants(), principal="ana")
     with pytest.raises(TableNotFoundError):
         tablespec.open_table(nowhere, authorizer=AllowAll(), principal="ana")
 
 
 def test_creating_asks_for_insert_and_leaves_nothing_when_it_is_refused(tmp_path):
     with pytest.raises(NotAuthorizedError) as caught:
-        tablespec.create_table(str(tmp_path / "new"), ROWS.schema, authorizer=Granting(frozenset({"SELECT"})))
+        tablespec.create_table(str(tmp_path / "new"), ROWS.schema, authorizer=Grants({"SELECT"}))
 
     assert str(caught.value).startswith(f"anonymous does not have the privilege INSERT on file://{tmp_path}/new;")
     assert list(tmp_path.iterdir()) == []
@@ -250,7 +335,7 @@ def test_a_refused_drop_removes_nothing(tmp_path):
     Catalog(str(tmp_path)).create_table("sales.trips", ROWS.schema).append(ROWS)
 
     with pytest.raises(NotAuthorizedError):
-        Catalog(str(tmp_path), authorizer=Granting(frozenset({"SELECT"}))).drop("sales.trips")
+        Catalog(str(tmp_path), authorizer=Grants({"SELECT"})).drop("sales.trips")
 
     assert_same_rows(Catalog(str(tmp_path)).load("sales.trips").scan(), ROWS)
 
