@@ -192,6 +192,6 @@ class EmptyKeyError(TableSpecError):
 
     def __str__(self) -> str:
         return (
-            f"a row has no characters in {self.column}, which the record key and the partitions of {self.table} are made of: "
-            f"it would be stored as null, match nothing, and be inserted again by each upsert: {self.row}; nothing was changed"
+            f"a row has no value in {self.column}, which the record key of {self.table} is made of (nor have texts without characters "
+            f"where it is partitioned by it): it would match nothing, and be inserted again by each upsert: {self.row}; nothing was changed"
         )

@@ -12,6 +12,7 @@ from pyroaring import BitMap
 
 from tablespec.arrow.evaluate import equal, matching, one_zero
 from tablespec.arrow.evaluate_value import evaluate_value
+from tablespec.arrow.parquet import no_columns
 from tablespec.arrow.row_text import row_text
 from tablespec.errors import MultipleMatchesError
 from tablespec.expr.nodes import TRUE, Literal, columns_of
@@ -98,7 +99,7 @@ def _pairs(
     if columns is not None:
         batch = batch.select([name for name in batch.schema.names if (TARGET, name) in columns])
         source = source.select([name for name in source.schema.names if (SOURCE, name) in columns])
-    return batch.take(left), _take(source, right)
+    return batch.take(left) if batch.num_columns else no_columns(len(left)), _take(source, right)
 
 
 def insert_rows(merge: MergePlan, source: pa.Table, matched: BitMap, sink: StoresRows) -> None:
@@ -207,6 +208,8 @@ def _flat(rows: pa.StructArray) -> pa.RecordBatch:
 
 
 def _take(source: pa.Table, rows: pa.Array) -> pa.RecordBatch:
+    if not source.num_columns:
+        return no_columns(len(rows))
     taken = source.take(rows).combine_chunks()
     columns = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in taken.columns]
     return pa.RecordBatch.from_arrays(columns, schema=taken.schema)

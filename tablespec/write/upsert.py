@@ -6,7 +6,7 @@ import attrs
 
 from tablespec.arrow.schema import schema_of
 from tablespec.arrow.stream import ArrowStream
-from tablespec.errors import NoRecordKeyError, UnsupportedTypeError
+from tablespec.errors import NoRecordKeyError, SchemaMismatchError, UnsupportedTypeError
 from tablespec.expr.nodes import Column, Compare, IsNull, Op, Or, Predicate, all_of
 from tablespec.formats.base import TableFormat
 from tablespec.model.schema import DecimalType, Primitive, Schema
@@ -32,7 +32,7 @@ def upsert(
 
     Among rows of one key the one with the greatest value of the ordering column counts, in the data and between data and table; equal
     values let the newer row win, and so does the later row of the data. Without an ordering column the data always wins. Null orders
-    below every value. A key without characters in a partition column is refused: it is stored as null, which equals no other.
+    below every value. A key that is null, that is stored as null or that the column would round is refused: no other would equal it.
     """
     state = format_.latest()
     if not state.record_key:
@@ -47,10 +47,14 @@ def upsert(
         column_of_data(named, name)
     ordering = None if ordering is None else state.schema.field(ordering).name
     in_partitions = tuple(name for name in state.record_key if name in state.partition_columns)
-    newest = Newest(state.record_key, ordering, format_.storage.url, in_partitions)
+    newest = Newest(tuple(map(state.schema.field, state.record_key)), ordering, format_.storage.url, in_partitions)
     on = all_of(tuple(Compare(Op.EQ, Column((TARGET, key)), Column((SOURCE, key))) for key in state.record_key))
     clauses = [Clause(Kind.MATCHED_UPDATE, _newer(ordering)), Clause(Kind.NOT_MATCHED_INSERT)]
     spelled = [_spelled(name, state.schema) for name in named.names]
+    strange = [name for name in spelled if name not in state.schema]
+    if strange:
+        differences = tuple(f"the column {name} is not in the table" for name in strange)
+        raise SchemaMismatchError(format_.storage.url, differences, "Rename or drop it, or add it to the table first.")
     if isinstance(given, SpreadSource):
         columns = Schema(tuple(attrs.evolve(field, name=name) for field, name in zip(named, spelled)))
         return merge_spread(format_, given, columns, on, clauses, newest=newest, execution=execution)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
@@ -283,14 +286,87 @@ def test_data_in_which_a_column_stands_twice_is_refused_by_every_verb_that_looks
 @pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())], ids=str)
 def test_an_upsert_refuses_a_key_that_is_null_once_it_is_stored(tmp_path, text):
     keyed = tablespec.create_table(str(tmp_path), SCHEMA, partition_by=["city"], key=["id", "city"])
-    keyed.upsert(rows((1, "sf", 1.0), (2, None, 2.0)))
+    keyed.upsert(rows((1, "sf", 1.0)))
     new = rows((1, "sf", 3.0), (2, "", 4.0))
     before = contents(tmp_path)
 
-    with pytest.raises(EmptyKeyError, match=r"no characters in city.*'fare': 4.0"):
+    with pytest.raises(EmptyKeyError, match=r"no value in city.*'fare': 4.0"):
         keyed.upsert(new.set_column(1, "City", new["city"].cast(text)))
 
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("key", [["id"], ["id", "city"], ["city", "id"]], ids=str)
+@pytest.mark.parametrize("partition_by", [[], ["city"]], ids=["one partition", "partitions"])
+def test_an_upsert_refuses_a_key_that_is_null_which_it_would_insert_again_each_time(tmp_path, key, partition_by):
+    keyed = tablespec.create_table(str(tmp_path), SCHEMA, partition_by=partition_by, key=key)
+    keyed.append(rows((1, "sf", 1.0)))
+    lacking = (None, "sf", 2.0) if key == ["id"] else (2, None, 2.0)
+    before = contents(tmp_path)
+
+    with pytest.raises(EmptyKeyError, match=r"no value in (id|city).*'fare': 2.0"):
+        keyed.upsert(rows((1, "la", 3.0), lacking))
+
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("stored", "given"),
+    [
+        (pa.decimal128(10, 2), pa.array([Decimal("1.004"), Decimal("1.000")], pa.decimal128(10, 3))),
+        (pa.float32(), pa.array([0.1, 0.10000000001])),
+        (pa.int32(), pa.array([1.5, 1.0])),
+        (pa.int8(), pa.array([300, 1])),
+    ],
+    ids=["decimal", "float", "fraction", "too large"],
+)
+def test_an_upsert_refuses_keys_that_would_be_others_once_they_are_stored(tmp_path, stored, given):
+    keyed = tablespec.create_table(str(tmp_path), pa.schema({"id": stored, "n": pa.int64()}), key=["id"])
+    before = contents(tmp_path)
+
+    with pytest.raises(TypeMismatchError, match="would be another one; cast the column"):
+        keyed.upsert(pa.table({"id": given, "n": [1, 2]}))
+
+    assert contents(tmp_path) == before
+
+
+def test_an_upsert_takes_keys_of_another_type_that_the_column_holds_as_they_are(tmp_path):
+    schema = pa.schema({"id": pa.float32(), "n": pa.int64()})
+    keyed = tablespec.create_table(str(tmp_path), schema, key=["id"])
+    for number in range(2):
+        keyed.upsert(pa.table({"id": [0.5, math.nan, -0.0], "n": [number] * 3}))
+
+    assert_same_rows(keyed.scan(), [(0.5, 1), (math.nan, 1), (-0.0, 1)])
+
+
+def test_an_upsert_of_columns_that_the_table_has_not_is_refused(table, tmp_path):
+    before = contents(tmp_path)
+
+    with pytest.raises(SchemaMismatchError, match="the column fair is not in the table"):
+        table.upsert(pa.table({"id": [1, 4], "fair": [9.0, 8.0]}))
+
+    assert contents(tmp_path) == before
+
+
+@both
+@pytest.mark.parametrize(
+    ("on", "left"),
+    [
+        ("t.id = s.id and t.city = 'sf'", [1]),
+        ("t.id = s.id and t.city is null", [3]),
+        ("t.fare >= 20", [2]),
+        ("t.id = s.id and s.city = 'y'", [2]),
+        ("s.city = 'y'", [1, 2, 3]),
+        ("t.id = s.id and t.city = 'sf' and s.city = 'x'", [1]),
+    ],
+)
+def test_a_condition_may_have_parts_about_one_side_alone(table, strategy, on, left):
+    source = rows((1, "x", 0.0), (2, "y", 0.0), (3, "x", 0.0))
+
+    done = table.merge(source, on, tablespec.when_matched_delete(), strategy=strategy)
+
+    assert done.rows_deleted == len(left)
+    assert_same_rows(table.scan(), [row for row in ROWS if row[0] not in left])
 
 
 def test_an_upsert_finds_a_key_without_characters_outside_of_partitions(tmp_path):
@@ -371,7 +447,8 @@ def test_columns_named_like_those_of_a_merge_are_refused_by_name(tmp_path, name,
     before = contents(tmp_path)
 
     with pytest.raises(InvalidSchemaError, match=f"the {side} has a column {name}, .* rename it"):
-        table.upsert(pa.table({"id": [1], name if side == "source" else "x": [1]}))
+        source = pa.table({"id": [1], name if side == "source" else "x": [1]})
+        table.merge(source, "t.id = s.id", tablespec.when_matched_update(), tablespec.when_not_matched_insert())
 
     assert contents(tmp_path) == before
 
