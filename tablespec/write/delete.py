@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import attrs
 
+from tablespec.arrow.tautology import is_always_true
 from tablespec.errors import FullTableChangeError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Predicate
-from tablespec.expr.rewrite import simplify
 from tablespec.formats.base import TableFormat, TableState
 from tablespec.read.file_index import Filters, bound_filters
 from tablespec.read.task import TaskSlice, shares
@@ -82,7 +82,12 @@ def checked_predicate(
 ) -> Predicate:
     """The predicate bound to the schema of a state; one that is missing or always true must be allowed by name."""
     bound = TRUE if predicate is None or predicate == "" else bind(predicate, state.schema)
-    bound = simplify(bound)
-    if bound == TRUE and not allow_full_table:
-        raise FullTableChangeError(format_.storage.url, operation)
+    if not allow_full_table:
+        check_leaves_rows(format_, state, bound, operation)
     return bound
+
+
+def check_leaves_rows(format_: TableFormat, state: TableState, predicate: Predicate, operation: str) -> None:
+    """Refuse a bound predicate that is true for every row there can be; the rows that are there do not matter."""
+    if is_always_true(predicate, state.schema):
+        raise FullTableChangeError(format_.storage.url, operation)

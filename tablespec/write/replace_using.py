@@ -96,7 +96,9 @@ def replace_listed(
 ) -> ChangeResult:
     """Replace the rows with one of some keys under a predicate that names each of them."""
     predicate = _one_of(keys, Op.EQ)
-    return replace_where(format_, [(predicate, data)], ReplaceOptions(data_columns=True), execution)
+    # The keys may be all that a column can hold, such as true and false.
+    options = ReplaceOptions(data_columns=True, allow_full_table=True)
+    return replace_where(format_, [(predicate, data)], options, execution)
 
 
 def _one_of(keys: Sequence[Mapping[str, Scalar]], op: Op) -> Predicate:

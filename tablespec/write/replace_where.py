@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import attrs
 import msgspec
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tablespec.arrow.schema import arrow_schema
 from tablespec.errors import (
-    FullTableChangeError,
+    ColumnNotFoundError,
     InvalidPredicateError,
     NonPartitionedTableError,
     PartitionColumnNotFoundError,
@@ -23,7 +23,7 @@ from tablespec.expr.rewrite import simplify
 from tablespec.formats.base import NewFile, TableFormat, TableState
 from tablespec.write.append import discard, discarding, is_committed, is_recorded, writable
 from tablespec.write.check import constraints
-from tablespec.write.delete import delete_tasks, find_deleted
+from tablespec.write.delete import check_leaves_rows, delete_tasks, find_deleted
 from tablespec.write.execution import Execution, Strategy
 from tablespec.write.fit import fit
 from tablespec.write.fragment import joined
@@ -58,9 +58,8 @@ def replace_where(
     if is_recorded(writable(format_, "WRITE"), options.transaction):
         return ChangeResult(instant=None)
     state = writable(format_, "WRITE").latest()
-    predicates = [_checked(format_, state, predicate, options) for predicate, _ in replacements]
-    any_of = predicates[0] if len(predicates) == 1 else Or(tuple(predicates))
-    handle = begin(format_, state, "WRITE", simplify(any_of), strategy=execution.strategy)
+    predicates = _checked(format_, state, [predicate for predicate, _ in replacements], options)
+    handle = begin(format_, state, "WRITE", _any_of(predicates), strategy=execution.strategy)
     fragments = run_all(handle, find_deleted, delete_tasks(handle), execution.runner)
     if options.dry_run:
         for predicate, (_, data) in zip(predicates, replacements):
@@ -112,6 +111,8 @@ def replacements(
         if data is not None or not paired:
             why = "several predicates are given as pairs, each with its own data"
             raise InvalidPredicateError(str([pair[0] if paired else pair for pair in predicate]), 0, why)
+        if not predicate:
+            raise InvalidPredicateError("[]", 0, "rows are replaced under one predicate or more, and none is given")
         return predicate
     return [(predicate, pa.table({}) if data is None else data)]
 
@@ -122,7 +123,7 @@ def plan_replace(
     """Decide how the new rows of a replacement are to be written, for engines that write them by themselves."""
     target = writable(format_, "WRITE")
     state = target.latest()
-    bound = _checked(format_, state, predicate, options)
+    (bound,) = _checked(format_, state, [predicate], options)
     target.check_writable(state, "WRITE")
     target.check_removable(state, "WRITE")
     fit(columns, state.schema, target.storage.url, state.partition_columns, merge_schema=False)
@@ -150,21 +151,41 @@ def commit_replace(
 
 
 def _checked(
+    format_: TableFormat, state: TableState, predicates: Sequence[Predicate | str | None], options: ReplaceOptions
+) -> list[Predicate]:
+    """The predicates bound to the schema of a state; when no row escapes all of them that must be allowed by name."""
+    bound = [_bound(format_, state, predicate, options) for predicate in predicates]
+    if not options.allow_full_table:
+        check_leaves_rows(format_, state, _any_of(bound), "replace_where")
+    return bound
+
+
+def _any_of(predicates: Sequence[Predicate]) -> Predicate:
+    return predicates[0] if len(predicates) == 1 else simplify(Or(tuple(predicates)))
+
+
+def _bound(
     format_: TableFormat, state: TableState, predicate: Predicate | str | None, options: ReplaceOptions
 ) -> Predicate:
-    bound = TRUE if predicate is None or predicate == "" else simplify(bind(predicate, state.schema))
-    if bound == TRUE:
-        if options.allow_full_table:
-            return bound
-        raise FullTableChangeError(format_.storage.url, "replace_where")
-    if options.data_columns:
-        return bound
+    if predicate is None or predicate == "":
+        return TRUE
+    try:
+        bound = bind(predicate, state.schema)
+    except ColumnNotFoundError as error:
+        if not options.data_columns:
+            _check_partition_columns(format_, state, {error.column})
+        raise
+    if not options.data_columns and bound != TRUE:
+        _check_partition_columns(format_, state, {path[0] for path in columns_of(bound)})
+    return bound
+
+
+def _check_partition_columns(format_: TableFormat, state: TableState, columns: Set[str]) -> None:
     if not state.partition_columns:
         raise NonPartitionedTableError(format_.storage.url)
-    others = sorted({path[0] for path in columns_of(bound)} - set(state.partition_columns))
+    others = sorted(columns - {*state.partition_columns})
     if others:
         raise PartitionColumnNotFoundError(others[0], state.partition_columns)
-    return bound
 
 
 def written(handle: ChangeHandle, predicate: Predicate, data: NewRows) -> tuple[NewFile, ...]:

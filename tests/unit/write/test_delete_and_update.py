@@ -205,7 +205,18 @@ def test_a_match_of_nothing_commits_nothing(table, tmp_path):
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("predicate", [None, "", "true", "id = 1 or true"])
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        None,
+        "",
+        "true",
+        "id = 1 or true",
+        "day <=> day",
+        "id = 1 or id != 1 or id is null",
+        "name >= '' or name is null",
+    ],
+)
 def test_all_rows_go_only_when_that_is_allowed(table, predicate):
     with pytest.raises(FullTableChangeError):
         table.delete(predicate)
@@ -214,6 +225,21 @@ def test_all_rows_go_only_when_that_is_allowed(table, predicate):
 
     assert table.delete(predicate, allow_full_table=True).rows_deleted == 6
     assert left_by(table) == set()
+
+
+def test_a_condition_that_all_rows_happen_to_satisfy_needs_no_leave(table):
+    assert table.update({"name": "'x'"}, "id >= 1").rows_updated == 6
+    assert table.delete("day = 1 or day = 2").rows_deleted == 6
+
+
+def test_all_rows_of_a_column_without_nulls_go_only_when_that_is_allowed(tmp_path):
+    table = tablespec.create_table(str(tmp_path), pa.schema([pa.field("id", pa.int64(), nullable=False)]))
+    table.append(pa.table({"id": [1]}, schema=pa.schema([pa.field("id", pa.int64(), nullable=False)])))
+
+    with pytest.raises(FullTableChangeError):
+        table.delete("id is not null")
+
+    assert table.delete("id is not null", allow_full_table=True).rows_deleted == 1
 
 
 # --- updates ---

@@ -85,6 +85,16 @@ def test_replace_using_refuses_columns_that_rows_cannot_be_told_by(tmp_path, col
     assert str(refused.value) == str(error)
 
 
+def test_replace_using_takes_keys_that_leave_no_row_out(tmp_path):
+    schema = pa.schema([pa.field("flag", pa.bool_(), nullable=False), ("n", pa.int64())])
+    table = tablespec.create_table(str(tmp_path), schema)
+    table.append(pa.table({"flag": [True, False, True], "n": [1, 2, 3]}, schema=schema))
+
+    table.replace_using(["flag"], pa.table({"flag": [False, True], "n": [4, 5]}, schema=schema))
+
+    assert_same_rows(table.scan(), [(False, 4), (True, 5)])
+
+
 def test_overwrite_partitions_replaces_those_that_the_data_has(table):
     table.overwrite_partitions(rows((6, "a", 1), (7, None, 1)))
 

@@ -9,6 +9,7 @@ import pytest
 import tablespec
 from tablespec import Strategy
 from tablespec.errors import (
+    ColumnNotFoundError,
     ConstraintViolatedError,
     FullTableChangeError,
     InvalidPredicateError,
@@ -204,7 +205,14 @@ def test_a_replacement_that_is_refused_leaves_no_folders_of_new_partitions(table
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("predicate", [None, "", "true", "1 = 1", "p = 'a' or true", "p is null or p is not null"])
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        *(None, "", "true", "1 = 1", "p = 'a' or true", "p is null or p is not null", "p <=> p", "p = p or p is null"),
+        *("p is not distinct from p", "p in ('a') or p not in ('a') or p is null", "p < 'b' or p >= 'b' or p is null"),
+        *("not (p <=> 'a') or p = 'a'", "p >= '' or p is null"),
+    ],
+)
 def test_all_rows_are_replaced_only_when_that_is_allowed(table, predicate):
     with pytest.raises(FullTableChangeError):
         table.replace_where(predicate, rows((9, "z", 1)))
@@ -212,6 +220,39 @@ def test_all_rows_are_replaced_only_when_that_is_allowed(table, predicate):
     table.replace_where(predicate, rows((9, "z", 1)), allow_full_table=True)
 
     assert_same_rows(table.scan(), [(9, "z", 1)])
+
+
+@pytest.mark.parametrize(("first", "second"), [("p is null", "p is not null"), ("p = 'a'", "p != 'a' or p is null")])
+def test_predicates_that_together_leave_no_row_out_need_leave_too(table, tmp_path, first, second):
+    pairs = [(first, rows()), (second, rows((9, "z", 1)))]
+    before = contents(tmp_path)
+
+    for dry_run in (True, False):
+        with pytest.raises(FullTableChangeError):
+            table.replace_where(pairs, dry_run=dry_run)
+
+    assert contents(tmp_path) == before
+    table.replace_where(pairs, allow_full_table=True)
+    assert_same_rows(table.scan(), [(9, "z", 1)])
+
+
+def test_a_predicate_that_is_always_true_is_refused_wherever_it_stands(table, tmp_path):
+    before = contents(tmp_path)
+
+    with pytest.raises(FullTableChangeError):
+        table.replace_where([("p = 'a'", rows()), ("p <=> p", rows())])
+
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("allow_full_table", [False, True])
+def test_no_predicate_at_all_replaces_nothing_and_is_refused(table, allow_full_table):
+    with pytest.raises(InvalidPredicateError, match="none is given"):
+        table.replace_where([], allow_full_table=allow_full_table)
+
+
+def test_a_predicate_that_all_rows_happen_to_satisfy_needs_no_leave(table):
+    assert table.replace_where("p in ('a', 'b', 'd/e%') or p is null").rows_deleted == len(ROWS)
 
 
 @pytest.mark.parametrize(
@@ -229,10 +270,25 @@ def test_predicates_are_refused_by_name(table, predicate, error):
         table.replace_where(predicate, rows())
 
 
+@pytest.mark.parametrize(("predicate", "column"), [("n = 1", "n"), ("nope = 1", "nope"), ("p = 'a' and id = 1", "id")])
+@pytest.mark.parametrize("more", [0, 1], ids=["alone", "second"])
+def test_a_column_that_is_no_partition_column_is_named_with_those_there_are(table, predicate, column, more):
+    with pytest.raises(PartitionColumnNotFoundError) as refused:
+        table.replace_where([("p = 'b'", rows())] * more + [(predicate, rows())])
+
+    assert (refused.value.column, refused.value.partition_columns) == (column, ("p",))
+
+
+def test_where_all_columns_may_be_asked_for_an_unknown_one_is_no_column(table):
+    with pytest.raises(ColumnNotFoundError, match="'nope'"):
+        table.replace_where("nope = 1", data_columns=True)
+
+
 def test_a_table_without_partitions_needs_to_allow_other_columns(tmp_path):
     flat = tablespec.create_table(str(tmp_path / "flat"), SCHEMA)
     flat.append(rows(*ROWS))
 
-    with pytest.raises(NonPartitionedTableError):
-        flat.replace_where("n = 1", rows())
+    for predicate in ("n = 1", "nope = 1", "false"):
+        with pytest.raises(NonPartitionedTableError):
+            flat.replace_where(predicate, rows())
     assert flat.replace_where("n = 1", data_columns=True).rows_deleted == 3
