@@ -24,10 +24,9 @@ from tablespec.formats.base import NewFile, TableFormat, TableState
 from tablespec.write.append import discard, discarding, is_committed, is_recorded, writable
 from tablespec.write.check import constraints
 from tablespec.write.delete import check_leaves_rows, delete_tasks, find_deleted
-from tablespec.write.execution import Execution, Strategy
+from tablespec.write.execution import Execution
 from tablespec.write.fit import fit
-from tablespec.write.fragment import joined
-from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, dropped_rows, finish, run_all
+from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, begin, finish, foreseen, run_all
 from tablespec.write.rows import NewRows, RowWriter, SpreadRows, WrittenRows, new_rows
 
 Replacement = tuple[Predicate | str | None, NewRows]
@@ -51,9 +50,11 @@ def replace_where(
 ) -> ChangeResult:
     """Delete the rows under each predicate and insert the rows given for it, all in one commit.
 
-    A new row for which its predicate is false or null is refused. Data without rows only deletes. With `dry_run` nothing is written and
-    the result says what would go; new rows are refused as they would be, but those of a RecordBatchReader, which come only once, are
-    left there. A transaction that the table has recorded before is not done again.
+    A new row for which its predicate is false or null is refused. Data without rows only deletes. With `dry_run` nothing is written, and
+    the result has the metrics that the replacement would have. New rows are refused and counted as they would be, but those of a
+    RecordBatchReader, which come only once, are left there. How many files come is an estimate: one for the rows of a predicate in each
+    partition, and one for each that is written anew, which holds for files of ordinary size. A transaction that the table has recorded
+    before is not done again.
     """
     if is_recorded(writable(format_, "WRITE"), options.transaction):
         return ChangeResult(instant=None)
@@ -62,13 +63,12 @@ def replace_where(
     handle = begin(format_, state, "WRITE", _any_of(predicates), strategy=execution.strategy)
     fragments = run_all(handle, find_deleted, delete_tasks(handle), execution.runner)
     if options.dry_run:
-        for predicate, (_, data) in zip(predicates, replacements):
-            _look_through(handle, predicate, data)
-        return _dry(
-            handle,
-            sum(fragment.deleted_rows for fragment in fragments),
-            len(joined(fragment.deleted for fragment in fragments)),
-        )
+        counted = [
+            file
+            for predicate, (_, data) in zip(predicates, replacements)
+            for file in _looked_through(handle, predicate, data)
+        ]
+        return foreseen(handle, fragments, replacing(handle, predicates, counted, options))
     added: list[NewFile] = []
     try:
         for predicate, (_, data) in zip(predicates, replacements):
@@ -193,12 +193,13 @@ def written(handle: ChangeHandle, predicate: Predicate, data: NewRows) -> tuple[
     return _fitted(handle, data).write(_writer(handle, predicate))
 
 
-def _look_through(handle: ChangeHandle, predicate: Predicate, data: NewRows) -> None:
-    """Refuse the new rows that the replacement would refuse."""
+def _looked_through(handle: ChangeHandle, predicate: Predicate, data: NewRows) -> tuple[NewFile, ...]:
+    """The files that new rows would go to, after refusing those that the replacement would refuse."""
     rows = _fitted(handle, data)
     # The rows of a reader come only once: the replacement that follows would find none, and only delete.
-    if not isinstance(data, pa.RecordBatchReader):
-        rows.write(attrs.evolve(_writer(handle, predicate), dry=True))
+    if isinstance(data, pa.RecordBatchReader):
+        return ()
+    return rows.write(attrs.evolve(_writer(handle, predicate), dry=True))
 
 
 def _fitted(handle: ChangeHandle, data: NewRows) -> SpreadRows:
@@ -212,14 +213,3 @@ def _fitted(handle: ChangeHandle, data: NewRows) -> SpreadRows:
 def _writer(handle: ChangeHandle, predicate: Predicate) -> RowWriter:
     target = handle.target
     return RowWriter(storage=target.storage, layout=target.write, rules=target.rules, predicate=predicate)
-
-
-def _dry(handle: ChangeHandle, rows: int, partly: int) -> ChangeResult:
-    whole = handle.whole_files
-    return ChangeResult(
-        instant=None,
-        rows_deleted=rows + dropped_rows(handle, whole),
-        files_removed=len(whole),
-        vectors_written=partly if handle.strategy is Strategy.MERGE_ON_READ else 0,
-        files_rewritten=partly if handle.strategy is Strategy.COPY_ON_WRITE else 0,
-    )

@@ -275,6 +275,17 @@ def finish(
     return attrs.evolve(result, instant=commit_files(handle.format, change, handle.state, execution.retries))
 
 
+def foreseen(handle: ChangeHandle, fragments: Sequence[Fragment], record: Finish) -> ChangeResult:
+    """What `finish` would do, found out without writing anything; a file that is written anew is expected to become one."""
+    leaving = _leaving(handle, fragments, record)
+    result = _result(handle, [Fragment(added=record.added), *fragments], record, leaving)
+    if handle.strategy is not Strategy.COPY_ON_WRITE:
+        return result
+    copied = [dropped_rows(handle, [file]) - len(positions) for file, positions, _ in leaving.partly]
+    files = sum(1 for rows in copied if rows)
+    return attrs.evolve(result, rows_copied=sum(copied), files_added=result.files_added + files)
+
+
 def abort(handle: ChangeHandle, fragments: Sequence[Fragment]) -> None:
     """Remove what the workers wrote; only for an operation that no commit was tried of."""
     handle.discarded.update(file.path for fragment in fragments for file in fragment.files)

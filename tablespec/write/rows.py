@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -18,9 +20,10 @@ from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.expr.render import render
 from tablespec.formats.base import NewFile
 from tablespec.formats.layout import WriteLayout
+from tablespec.model.stats import FileStats
 from tablespec.storage.store import Storage
 from tablespec.write.check import Constraints, verified
-from tablespec.write.data_file import Buffers, write_files
+from tablespec.write.data_file import Buffers, by_partition, write_files
 from tablespec.write.fit import as_stored, fitted
 
 
@@ -28,7 +31,8 @@ from tablespec.write.fit import as_stored, fitted
 class RowWriter:
     """Writes rows into new files that nobody can see yet; plain data that travels to workers.
 
-    Every row must satisfy the constraints, and the predicate must be true for it. With `dry` rows are only held against these.
+    Every row must satisfy the constraints, and the predicate must be true for it. With `dry` nothing is written: rows are held against
+    these, and counted for files that are not there, one for each partition.
     `planned_on` is the version that the table had, where the files are committed in a step of its own.
     """
 
@@ -45,9 +49,7 @@ class RowWriter:
         rows = (as_stored(batch, self.layout.partition_columns) for batch in fitted(batches, self.layout.schema))
         checked = verified(self._satisfying(rows), self.rules)
         if self.dry:
-            for _ in checked:
-                pass
-            return ()
+            return _unwritten(checked, self.layout.partition_columns)
         return write_files(self.storage, self.layout, checked, self.buffers)
 
     def _satisfying(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -58,6 +60,29 @@ class RowWriter:
                     row = row_text(batch, pc.index(held, False).as_py())
                     raise ReplaceWhereMismatchError(self.storage.url, render(self.predicate), row)
             yield batch
+
+
+def _unwritten(batches: Iterator[pa.RecordBatch], partition_columns: tuple[str, ...]) -> tuple[NewFile, ...]:
+    """The files that the rows would go to, unless they are so many that a partition gets more than one."""
+    counts: Counter[str] = Counter()
+    partitions: dict[str, tuple[object, ...]] = {}
+    for batch in batches:
+        for values, rows in by_partition(batch, partition_columns):
+            # By their texts the two zeros differ and NaN is the same as NaN, as in folders.
+            partitions[repr(values)] = values
+            counts[repr(values)] += rows.num_rows
+    return tuple(
+        NewFile(
+            # A name of its own: whoever takes it away again meets no other file.
+            path=f"{uuid.uuid4()}.parquet",
+            size=0,
+            modified=0,
+            partition_values=values,
+            stats=FileStats(counts[text]),
+            group="",
+        )
+        for text, values in partitions.items()
+    )
 
 
 @runtime_checkable

@@ -20,7 +20,7 @@ from tablespec.errors import (
     TypeMismatchError,
     UnsupportedOperatorError,
 )
-from tests.handmade import actions_of, contents
+from tests.handmade import LEGACY, actions_of, add, commit, contents, metadata
 from tests.rows import assert_same_rows
 
 SCHEMA = pa.schema({"id": pa.int64(), "p": pa.string(), "n": pa.int64()})
@@ -183,6 +183,50 @@ def test_a_dry_run_refuses_the_rows_that_the_replacement_would(table, tmp_path, 
             table.replace_where([("p = 'd/e%'", rows()), ("p = 'a'", data)], dry_run=dry_run)
 
     assert contents(tmp_path) == before
+
+
+@both
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("p = 'a'", rows((6, "a", 1), (7, "a", 1)))],
+        [("p in ('a', 'b')", rows((6, "b", 1), (7, "a", 1))), ("p is null", rows((8, None, 1), (9, "", 1)))],
+        [("p = 'a'", rows((6, "a", 1))), ("p in ('a', 'b')", rows((7, "a", 1)))],
+        [("p = 'none'", rows())],
+        [("n = 1", rows((6, "x", 1), (7, "y", 1)))],
+        [("id = 1", rows())],
+        [("id in (1, 2)", rows((1, "a", 5)))],
+        [("n = 2", rows((2, "a", 2))), ("p = 'b'", rows((3, "b", 1)))],
+        [("n = 1", rows()), ("p = 'a'", rows())],
+    ],
+    ids=[
+        *("one partition", "several predicates", "overlapping partitions", "no match", "other columns", "no data"),
+        *("all rows of a file", "other columns and partitions", "overlapping rows"),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "id = 2"], ids=["whole files", "files with deleted rows"])
+def test_a_dry_run_tells_what_the_replacement_does(table, tmp_path, pairs, before, strategy):
+    if before:
+        table.delete(before)
+    found = contents(tmp_path)
+
+    told = table.replace_where(pairs, data_columns=True, dry_run=True, strategy=strategy)
+    assert (told.instant, contents(tmp_path)) == (None, found)
+    done = table.replace_where(pairs, data_columns=True, strategy=strategy)
+
+    assert told.metrics == done.metrics
+
+
+def test_a_dry_run_tells_what_the_replacement_does_where_the_log_counts_no_rows(tmp_path):
+    file = add(tmp_path, "1.parquet", pa.table({"id": [1, 2, 3]}), stats="{}")
+    commit(tmp_path, 0, LEGACY, metadata(), file)
+    for predicate in ("id = 2", "id in (1, 3)"):
+        table = tablespec.open_table(str(tmp_path))
+        how = {"data_columns": True, "strategy": Strategy.COPY_ON_WRITE}
+
+        told = table.replace_where(predicate, dry_run=True, **how)
+
+        assert told.metrics == table.replace_where(predicate, **how).metrics
 
 
 def test_a_dry_run_leaves_the_rows_of_a_reader_to_the_replacement(table):
