@@ -92,6 +92,49 @@ def test_several_predicates_are_one_commit(table, tmp_path):
     assert info["tablespec"]["replaceWhere"]["predicates"] == ["`p` = 'a'", "`p` IS NULL"]
 
 
+def test_the_commit_joins_several_predicates_by_or(table, tmp_path):
+    table.replace_where([("p = 'a'", rows()), ("p is null or p = 'b'", rows())])
+
+    (info,) = actions_of(tmp_path, 2, "commitInfo")
+    assert info["tablespec"]["replaceWhere"]["predicate"] == "(`p` = 'a') OR (`p` IS NULL OR `p` = 'b')"
+    assert info["operationParameters"]["predicate"] == "`p` = 'a' OR `p` IS NULL OR `p` = 'b'"
+
+
+@pytest.mark.parametrize("dry_run", [False, True], ids=["written", "dry run"])
+def test_each_new_row_must_satisfy_the_predicate_that_it_is_given_for(table, tmp_path, dry_run):
+    before = contents(tmp_path)
+
+    for pairs in (
+        [("p = 'a'", rows((6, "b", 1))), ("p = 'b'", rows())],
+        [("p = 'a'", rows()), ("p = 'b'", rows((6, "a", 1)))],
+    ):
+        with pytest.raises(ReplaceWhereMismatchError, match="'id': 6"):
+            table.replace_where(pairs, dry_run=dry_run)
+
+    assert contents(tmp_path) == before
+
+
+@both
+def test_a_row_under_several_predicates_goes_once(table, strategy):
+    pairs = [("p = 'a'", rows()), ("n = 1", rows((6, "z", 1))), ("id = 2", rows((2, "b", 1)))]
+
+    result = table.replace_where(pairs, data_columns=True, strategy=strategy)
+
+    assert (result.rows_deleted, result.rows_inserted) == (4, 2)
+    assert_same_rows(table.scan(), [(4, None, 2), (6, "z", 1), (2, "b", 1)])
+
+
+@both
+@pytest.mark.parametrize("predicate", ["p = 'a'", "p is null or p > 'b'", "n = 1", "id < 4 and n = 2", "id > 9"])
+def test_rows_replaced_by_themselves_are_the_same(table, predicate, strategy):
+    before = table.scan(predicate).to_table().num_rows
+
+    result = table.replace_where(predicate, table.scan(predicate), data_columns=True, strategy=strategy)
+
+    assert (result.rows_deleted, result.rows_inserted) == (before, before)
+    assert_same_rows(table.scan(), ROWS)
+
+
 def test_data_beside_several_predicates_is_refused_and_not_dropped(table, tmp_path):
     before = contents(tmp_path)
 
