@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Annotated
 
 import attrs
@@ -20,6 +22,10 @@ Condition = Annotated[
 DataColumns = Annotated[
     bool, typer.Option("--data-columns", help="Let the predicate look at other columns than those of the partitions.")
 ]
+
+
+# A name in back-quotes, with those inside of it doubled, or one that needs none, and what stands behind the first `=`.
+_ASSIGNMENT = re.compile(r"\s*(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`=\s][^=]*?))\s*=(?P<value>.*)", re.DOTALL)
 
 
 def delete(table: Url, *, where: Condition, as_json: AsJson = False, storage_option: StorageOption = None) -> None:
@@ -43,9 +49,9 @@ def update(
 ) -> None:
     """Set columns of the rows that match.
 
-    Expressions are SQL and see the row as it was; text stands in single quotes.
+    Expressions are SQL and see the row as it was; text stands in single quotes. A name with = in it stands in back-quotes.
     """
-    values = {name.strip(): text for name, text in pairs(assignments, "--set").items()}
+    values = _assigned(assignments)
     target = table_at(table, storage_option)
     with progress("updating rows"):
         result = target.update(values, where)
@@ -121,6 +127,20 @@ def run_sql(
             table = table_at(place, storage_option)
             url, result = table.url, table.sql(statement, data_columns=data_columns)
     _write(url, result, as_json=as_json)
+
+
+def _assigned(written: Sequence[str]) -> dict[str, str]:
+    """The columns to set with their expressions; each column stands once."""
+    found: dict[str, str] = {}
+    for one in written:
+        match = _ASSIGNMENT.fullmatch(one)
+        if match is None:
+            raise typer.BadParameter(f"{one!r} is not of the form COLUMN=EXPRESSION", param_hint="--set")
+        name = match["plain"] or match["quoted"].replace("``", "`")
+        if name in found:
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--set")
+        found[name] = match["value"]
+    return found
 
 
 def _write(url: str, result: ChangeResult, *, as_json: bool, dry_run: bool = False) -> None:

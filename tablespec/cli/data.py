@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import typer
-from pyarrow import csv, json, parquet
+from pyarrow import json, parquet
 
 from tablespec import Schema
 from tablespec.arrow.schema import arrow_type
+from tablespec.cli.csv_file import read_csv
 from tablespec.errors import StorageError
 
 
@@ -23,9 +24,8 @@ def read_data(path: str, schema: Schema) -> pa.RecordBatchReader:
     if reader is None:
         known = ", ".join(_READERS)
         raise typer.BadParameter(f"{path} does not end in one of {known}", param_hint="--data")
-    columns = pa.schema([(field.name, arrow_type(field.type)) for field in schema])
     try:
-        rows = reader(path, columns)
+        rows = reader(path, schema)
     except (OSError, pa.ArrowException) as error:
         raise StorageError(path, _why(error)) from error
     return pa.RecordBatchReader.from_batches(rows.schema, _told(rows, path))
@@ -38,17 +38,13 @@ def _told(rows: pa.RecordBatchReader, path: str) -> Iterator[pa.RecordBatch]:
         raise StorageError(path, _why(error)) from error
 
 
-def _parquet(path: str, columns: pa.Schema) -> pa.RecordBatchReader:
+def _parquet(path: str, schema: Schema) -> pa.RecordBatchReader:
     file = parquet.ParquetFile(path)
     return pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
 
 
-def _csv(path: str, columns: pa.Schema) -> pa.RecordBatchReader:
-    types = {field.name: field.type for field in columns}
-    return csv.open_csv(path, convert_options=csv.ConvertOptions(column_types=types))
-
-
-def _json(path: str, columns: pa.Schema) -> pa.RecordBatchReader:
+def _json(path: str, schema: Schema) -> pa.RecordBatchReader:
+    columns = pa.schema([(field.name, arrow_type(field.type)) for field in schema])
     # What the table does not have is kept, so that the table can refuse it.
     options = json.ParseOptions(explicit_schema=columns, unexpected_field_behavior="infer")
     return json.read_json(path, parse_options=options).to_reader()
@@ -58,9 +54,9 @@ def _why(error: Exception) -> str:
     return str(error).split("\n", maxsplit=1)[0]
 
 
-_READERS: dict[str, Callable[[str, pa.Schema], pa.RecordBatchReader]] = {
+_READERS: dict[str, Callable[[str, Schema], pa.RecordBatchReader]] = {
     ".parquet": _parquet,
-    ".csv": _csv,
+    ".csv": read_csv,
     ".json": _json,
     ".jsonl": _json,
     ".ndjson": _json,

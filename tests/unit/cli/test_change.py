@@ -101,6 +101,20 @@ def test_update_sets_columns_to_expressions(command, table):
     assert_same_rows(table.scan(), [(1, "x='y'", 25.0), *ROWS[1:]])
 
 
+@pytest.mark.parametrize("name", ["a=b", "a`b", "=", "`", "a b=", " a "])
+def test_update_sets_a_column_with_any_name_in_back_quotes(name, command, tmp_path):
+    properties = {"delta.columnMapping.mode": "name"}
+    schema = pa.schema({"id": pa.int64(), name: pa.string()})
+    table = tablespec.create_table(str(tmp_path / "odd"), schema, properties=properties)
+    table.append(pa.table({"id": [1], name: ["x"]}))
+    quoted = "`" + name.replace("`", "``") + "`"
+
+    outcome = command("update", table.url, "--set", f" {quoted} = 'z=' || upper({quoted})", "--where", "id = 1")
+
+    assert (outcome.code, outcome.err) == (0, "")
+    assert_same_rows(table.scan(), [(1, "z=X")])
+
+
 @pytest.mark.parametrize("where", ["TRUE", ""])
 def test_a_change_of_every_row_is_refused(where, command, table):
     for arguments in (["delete", table.url], ["update", table.url, "--set", "fare=0"]):
@@ -116,7 +130,12 @@ def test_a_change_of_every_row_is_refused(where, command, table):
     [
         (["delete", "{}"], "Missing option '--where'"),
         (["update", "{}", "--where", "id = 1"], "Missing option '--set'"),
-        (["update", "{}", "--set", "fare", "--where", "id = 1"], "'fare' is not of the form KEY=VALUE"),
+        (["update", "{}", "--set", "fare", "--where", "id = 1"], "'fare' is not of the form COLUMN=EXPRESSION"),
+        (["update", "{}", "--set", " =1", "--where", "id = 1"], "' =1' is not of the form COLUMN=EXPRESSION"),
+        (["update", "{}", "--set", "`fare=1", "--where", "id = 1"], "'`fare=1' is not of the form COLUMN=EXPRESSION"),
+        (["update", "{}", "--set", "`fare`", "--where", "id = 1"], "'`fare`' is not of the form COLUMN=EXPRESSION"),
+        (["update", "{}", "--set", "fare=1", "--set", "fare = 2", "--where", "id = 1"], "'fare' is given twice"),
+        (["update", "{}", "--set", "fare=1", "--set", "`fare`=2", "--where", "id = 1"], "'fare' is given twice"),
         (["update", "{}", "--set", "fare=1", "--set", "fare=2", "--where", "id = 1"], "'fare' is given twice"),
         (["update", "{}", "--set", "nothing=1", "--where", "id = 1"], "has no column 'nothing'"),
         (["delete", "{}", "--where", "fare +"], "cannot read the predicate at position"),
@@ -176,8 +195,8 @@ def test_text_is_read_as_the_types_of_the_columns(command, tmp_path, file):
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("bad.csv", "id,city,fare\n7,la,x\n", "bad.csv: In CSV column #2"),
-        ("bad.csv", "id,city,fare\n7,la\n", "bad.csv: CSV parse error"),
+        ("bad.csv", "id,city,fare\n7,la,x\n", "bad.csv line 2 column fare: invalid value 'x'; the column is double"),
+        ("bad.csv", "id,city,fare\n7,la\n", "bad.csv line 2: Expected 3 columns, got 2"),
         ("bad.json", "{", "bad.json: JSON parse error"),
         ("bad.parquet", "PAR1", "bad.parquet: "),
         ("new.csv", "id,city,other\n7,la,1\n", "the column other is not in the table"),
