@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 import msgspec
 
-from tablespec.errors import UnsupportedTableError
+from tablespec.errors import ChangesGoneError, UnsupportedTableError
 from tablespec.expr.nodes import TRUE, Predicate
 from tablespec.formats.delta.actions import AddAction, CdcAction, Line, MetadataAction, RemoveAction, file_key
 from tablespec.formats.delta.adds import TableShape, from_actions, judge, slices_of
@@ -55,11 +55,12 @@ _WIDER: dict[DataType, tuple[DataType, ...]] = {
 
 @attrs.frozen(kw_only=True)
 class LoggedCommit:
-    """A commit, with the metadata that it was made under."""
+    """A commit, with the metadata that it was made under and that it left; None where nothing tells any more what was in force."""
 
     instant: Instant
     lines: tuple[Line, ...]
-    metadata: MetadataAction
+    before: MetadataAction | None
+    metadata: MetadataAction | None
 
 
 def needs_past(commits: Iterable[Sequence[Line]], *, partitioned: bool) -> bool:
@@ -67,7 +68,7 @@ def needs_past(commits: Iterable[Sequence[Line]], *, partitioned: bool) -> bool:
     for lines in commits:
         if any(line.meta_data is not None for line in lines):
             return True
-        if partitioned and any(line.remove is not None and line.remove.partition_values is None for line in lines):
+        if partitioned and any(remove.partition_values is None for remove in _removes(lines)):
             return True
     return False
 
@@ -75,12 +76,18 @@ def needs_past(commits: Iterable[Sequence[Line]], *, partitioned: bool) -> bool:
 def logged_commits(
     commits: Sequence[tuple[Instant, Sequence[Line]]], past: DeltaState | None, state: DeltaState
 ) -> Iterator[LoggedCommit]:
-    """The commits that lead up to `state`, each with the metadata that it was made under."""
-    written = [line.meta_data for _, lines in commits for line in lines if line.meta_data is not None]
-    current = past.metadata if past is not None else (written or [state.metadata])[0]
+    """The commits that lead up to `state`, each with the metadata that it was made under.
+
+    `past` is the oldest state that is known of those that they begin with and lead to.
+    """
+    first = next((instant.version for instant, lines in commits if _metadata_of(lines)), None)
+    current = state.metadata if first is None else None
+    if first is not None and past is not None and past.instant.version < first:
+        # Nobody set other properties or columns up to that state, so they were in force all the time.
+        current = past.metadata
     for instant, lines in commits:
-        current = next((line.meta_data for line in lines if line.meta_data is not None), current)
-        yield LoggedCommit(instant=instant, lines=tuple(lines), metadata=current)
+        before, current = current, _metadata_of(lines) or current
+        yield LoggedCommit(instant=instant, lines=tuple(lines), before=before, metadata=current)
 
 
 def commit_changes(
@@ -88,10 +95,12 @@ def commit_changes(
 ) -> Iterator[CommitChanges]:
     """The changes of each commit that changed rows, seen through the schema of `state`.
 
-    Files that cannot hold a matching row are left out, unless their rows may be images of rows in other files.
+    Files that cannot hold a matching row are left out, unless their rows may be images of rows in other files. Raises
+    ChangesGoneError where the log does not tell any more what a commit was made under or where the rows lay that it removed.
     """
-    _check_all_readable(commits, past, state)
     known = _adds_known(commits, past) if state.partition_columns else {}
+    _check_all_told(commits, past, state, known)
+    _check_all_readable(commits, state)
     for commit in commits:
         if any(line.cdc is not None for line in commit.lines):
             explicit = _explicit(commit, state, predicate)
@@ -103,18 +112,50 @@ def commit_changes(
                 yield inferred
 
 
-def _check_all_readable(commits: Sequence[LoggedCommit], past: DeltaState | None, state: DeltaState) -> None:
-    seen = [] if past is None else [(past.metadata, past.instant.version)]
+def _check_all_told(
+    commits: Sequence[LoggedCommit], past: DeltaState | None, state: DeltaState, known: Mapping[str, AddAction]
+) -> None:
+    untold = [commit.instant.version for commit in commits if _is_untold(commit)]
+    why = "the properties and columns that it was made under are not in the log any more"
+    start = commits[0].instant.version if commits else 0
+    complete = start == 0 or (past is not None and past.instant.version < start)
+    if not untold and state.partition_columns and not complete:
+        untold = [commit.instant.version for commit in commits if _lost_partitions(commit, known)]
+        why = "the partitions of files that it removed are not in the log any more"
+    if untold:
+        left = untold[-1] if untold[-1] < state.instant.version else None
+        raise ChangesGoneError(state.storage.url, untold[0], why, left)
+
+
+def _is_untold(commit: LoggedCommit) -> bool:
+    """Whether a commit changed rows under, or removed files of, properties and columns that are not known."""
+    if commit.before is not None:
+        return False
+    explicit = any(line.cdc is not None for line in commit.lines)
+    came, went = _adds(commit.lines), _removes(commit.lines)
+    if commit.metadata is None:
+        return bool(explicit or came or went)
+    # Files that stay, with other vectors, are those of the new columns too.
+    return not explicit and not {one.path for one in went} <= {one.path for one in came}
+
+
+def _lost_partitions(commit: LoggedCommit, known: Mapping[str, AddAction]) -> bool:
+    removes = [remove for remove in _removes(commit.lines) if remove.partition_values is None]
+    explicit = any(line.cdc is not None for line in commit.lines)
+    return not explicit and any(file_key(remove.path, None) not in known for remove in removes)
+
+
+def _check_all_readable(commits: Sequence[LoggedCommit], state: DeltaState) -> None:
+    seen = [(commit.before, commit.instant.version - 1) for commit in commits[:1]]
     seen += [(commit.metadata, commit.instant.version) for commit in commits]
-    shapes = {(metadata.schema_string, metadata.partition_columns): (metadata, at) for metadata, at in reversed(seen)}
+    shapes = {(one.schema_string, one.partition_columns): (one, at) for one, at in reversed(seen) if one is not None}
     for metadata, version in shapes.values():
         check_readable_as(metadata, state, version)
 
 
 def _adds_known(commits: Sequence[LoggedCommit], past: DeltaState | None) -> dict[str, AddAction]:
     """The adds of files whose removes do not tell the partition, by path; nothing when all removes do."""
-    removes = [line.remove for commit in commits for line in commit.lines if line.remove is not None]
-    if all(remove.partition_values is not None for remove in removes):
+    if not any(remove.partition_values is None for commit in commits for remove in _removes(commit.lines)):
         return {}
     adds = [] if past is None else [_ADD.decode(file.origin) for file in live_files(past, TRUE)]
     adds += [line.add for commit in commits for line in commit.lines if line.add is not None]
@@ -168,16 +209,8 @@ def _explicit(commit: LoggedCommit, state: DeltaState, predicate: Predicate) -> 
 def _inferred(
     commit: LoggedCommit, state: DeltaState, predicate: Predicate, known: Mapping[str, AddAction]
 ) -> InferredChanges:
-    adds = {
-        file_key(line.add.path, None): line.add
-        for line in commit.lines
-        if line.add is not None and line.add.data_change is not False
-    }
-    removes = {
-        file_key(line.remove.path, None): removed_as_added(line.remove, known)
-        for line in commit.lines
-        if line.remove is not None and line.remove.data_change is not False
-    }
+    adds = {file_key(add.path, None): add for add in _adds(commit.lines)}
+    removes = {file_key(one.path, None): removed_as_added(one, known) for one in _removes(commit.lines)}
     pairs = [(removes.get(path), adds.get(path)) for path in sorted({*removes, *adds})]
     pairs = [(old, new) for old, new in pairs if old is None or new is None or old.key != new.key]
     images = _images(commit, pairs, state)
@@ -195,7 +228,7 @@ def _images(
 ) -> Images:
     came = any(old is None or (new is not None and _deleted(new) <= _deleted(old)) for old, new in pairs)
     went = any(new is None or (old is not None and _deleted(old) <= _deleted(new)) for old, new in pairs)
-    if not came or not went or commit.metadata.configuration.get(CHANGE_FEED) == "true":
+    if not came or not went or _properties(commit).get(CHANGE_FEED) == "true":
         return Images.UNPAIRED
     files = [file for pair in pairs for file in pair if file is not None]
     numbered = all(file.base_row_id is not None and file.default_row_commit_version is not None for file in files)
@@ -209,7 +242,25 @@ def _keeps_row_ids(commit: LoggedCommit) -> bool:
     """Whether the writer promises that rows which moved or changed have the ids that they had."""
     tags = commit_info(commit.lines).get("tags")
     preserved = isinstance(tags, dict) and tags.get(PRESERVED) == "true"
-    return preserved or commit.metadata.configuration.get(ROW_TRACKING) == "true" or bool(operation_id(commit.lines))
+    return preserved or _properties(commit).get(ROW_TRACKING) == "true" or bool(operation_id(commit.lines))
+
+
+def _properties(commit: LoggedCommit) -> Mapping[str, str]:
+    return {} if commit.metadata is None else commit.metadata.configuration
+
+
+def _metadata_of(lines: Iterable[Line]) -> MetadataAction | None:
+    return next((line.meta_data for line in lines if line.meta_data is not None), None)
+
+
+def _adds(lines: Iterable[Line]) -> list[AddAction]:
+    """The files that brought rows, and did not only take over those of others."""
+    return [line.add for line in lines if line.add is not None and line.add.data_change is not False]
+
+
+def _removes(lines: Iterable[Line]) -> list[RemoveAction]:
+    """The files that took rows away; this leaves out what never was a data file, such as that of vectors nobody needs."""
+    return [line.remove for line in lines if line.remove is not None and line.remove.data_change is not False]
 
 
 def _deleted(file: AddAction) -> int:

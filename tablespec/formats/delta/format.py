@@ -202,9 +202,15 @@ class DeltaFormat:
         timed = self._timed(listing, commits)
         past = None
         if after >= 0 and needs_past((lines for _, lines in commits), partitioned=bool(state.partition_columns)):
-            with suppress(InstantNotFoundError, MissingLogError):
-                past = self.state_at(after)
+            later = [one.version for one in listing.checkpoints if after < one.version <= state.instant.version]
+            past = self._oldest_readable([after, *later])
         return list(commit_changes(list(logged_commits(timed, past, state)), past, state, predicate))
+
+    def _oldest_readable(self, versions: Iterable[int]) -> DeltaState | None:
+        for version in versions:
+            with suppress(InstantNotFoundError, MissingLogError):
+                return self.state_at(version)
+        return None
 
     def info(self, state: TableState) -> TableInfo:
         """What a person wants to know about the table."""
