@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from tablespec.arrow.convert import nulls
 from tablespec.arrow.evaluate_value import evaluate_value
-from tablespec.arrow.schema import arrow_type
+from tablespec.arrow.schema import arrow_field, arrow_type
+from tablespec.arrow.stream import ArrowStream, ReadableStream, record_batches
 from tablespec.errors import TypeMismatchError
 from tablespec.expr.bind_value import bind_value
 from tablespec.expr.value import Value, type_of
@@ -40,6 +42,26 @@ def renamed(rows: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchR
     """The same rows under other names, in order."""
     schema = pa.schema([field.with_name(name) for field, name in zip(rows.schema, names)])
     batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def completed(rows: ArrowStream, table: Schema) -> pa.RecordBatchReader | ArrowStream:
+    """The same rows with nulls in the columns that they lack and that may be null.
+
+    Rows that an engine holds elsewhere, and does not read out here, stay as they are.
+    """
+    if not isinstance(rows, pa.RecordBatchReader | ReadableStream):
+        return rows
+    reader = record_batches(rows)
+    given = {name.lower() for name in reader.schema.names}
+    lacking = [field for field in table if field.nullable and field.name.lower() not in given]
+    schema = pa.schema([*reader.schema, *map(arrow_field, lacking)])
+    batches = (
+        pa.RecordBatch.from_arrays(
+            [*batch.columns, *(nulls(batch.num_rows, field.type) for field in lacking)], schema=schema
+        )
+        for batch in reader
+    )
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 

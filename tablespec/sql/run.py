@@ -17,7 +17,7 @@ from tablespec.read.file_index import At, Filters
 from tablespec.read.scan import Scan
 from tablespec.sql.parse import parse_statement
 from tablespec.sql.query import Query
-from tablespec.sql.rows import projected, renamed, value_fields, value_rows
+from tablespec.sql.rows import completed, projected, renamed, value_fields, value_rows
 from tablespec.sql.statement import Delete, Insert, Merge, MergeClause, Name, Selected, Statement, Update, Values
 from tablespec.write.append import Appended
 from tablespec.write.merge_plan import Clause
@@ -128,7 +128,7 @@ def _run(statement: Statement, context: _Context, *, data_columns: bool) -> Chan
         case Update(_, values, where):
             return table.update(dict(values), where)
         case Insert():
-            rows = _inserted(statement, table, context)
+            rows = completed(_inserted(statement, table, context), table.schema)
             if statement.replace is not None:
                 return table.replace_where(statement.replace, rows, data_columns=data_columns)
             return _as_change(table.append(rows))

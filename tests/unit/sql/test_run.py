@@ -136,6 +136,54 @@ def test_insert_into_some_columns_leaves_the_others_null(trips):
     assert_same_rows(trips.scan(where="id = 5"), [(5, "ny", None)])
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {} (id) VALUES (9)",
+        "INSERT INTO {} (ID) SELECT id FROM sales.updates WHERE id = 9",
+        "INSERT INTO {} BY NAME SELECT id FROM sales.updates WHERE id = 9",
+        "INSERT INTO {} (id) REPLACE WHERE city IS NULL VALUES (9)",
+    ],
+)
+def test_partition_columns_that_an_insert_does_not_name_are_null(statement, catalog):
+    table = catalog.create_table("sales.parted", catalog.load("sales.trips").schema, partition_by=["city", "fare"])
+
+    tablespec.sql(statement.format("sales.parted"), catalog)
+
+    assert_same_rows(table.scan(), [(9, None, None)])
+
+
+@pytest.mark.parametrize("column", ["id", "city"])
+def test_columns_that_an_insert_does_not_name_must_take_nulls(column, catalog):
+    columns = [pa.field("id", pa.int64(), False), pa.field("city", pa.string(), False), pa.field("fare", pa.float64())]
+    table = catalog.create_table("sales.parted", pa.schema(columns), partition_by=[column])
+
+    with pytest.raises(SchemaMismatchError, match=f"the column {column} is missing and must not be null"):
+        table.sql("INSERT INTO parted (fare) VALUES (9)")
+
+    assert table.instant().version == 0
+
+
+def test_rows_of_a_replacement_without_a_partition_column_must_match_with_null_there(trips):
+    with pytest.raises(ReplaceWhereMismatchError):
+        trips.sql("INSERT INTO trips (id) REPLACE WHERE city = 'sf' VALUES (9)")
+
+    assert_same_rows(trips.scan(), TRIPS)
+
+
+@pytest.mark.parametrize("rows", ["VALUES (9)", "SELECT 9"])
+def test_an_engine_answers_for_the_columns_that_an_insert_names(rows, catalog, trips):
+    class Answer:
+        names = ("nine",)
+
+        def rows(self, names):
+            return pa.table({names[0]: [9]})
+
+    tablespec.sql(f"INSERT INTO sales.trips (id) {rows}", catalog, queries=lambda text: Answer())
+
+    assert_same_rows(trips.scan(where="id = 9"), [(9, None, None)])
+
+
 def test_values_become_values_of_the_types_of_the_columns(tmp_path):
     schema = pa.schema(
         {
