@@ -26,6 +26,7 @@ from tablespec.table import Table
 from tests.concurrency.verbs import ONE, VERBS
 
 CREATE = "create"
+WITH_FEED = " with the change feed"
 COLUMNS = pa.schema([("id", pa.int64()), ("p", pa.string())])
 SHORT = {"allow_short_retention": True}
 
@@ -38,9 +39,14 @@ def _on(act: Callable[[Table], object]) -> Callable[[Storage], object]:
     return lambda storage: act(Table(open_format(storage)))
 
 
+# The verbs that write change files where the feed is on.
+FED = ("replace_where", "overwrite_partitions", "delete by rewriting", "update", "update by rewriting", "merge")
+FED += ("merge by rewriting", "upsert", "upsert by rewriting", "restore")
+
 # Every verb that writes, commits and checkpoints included, done to partition `a` where it is done to one.
 DEADLY: dict[str, Callable[[Storage], object]] = {
     **{name: _on(lambda table, verb=verb: verb.run(table, "a")) for name, verb in VERBS.items()},
+    **{name + WITH_FEED: _on(lambda table, verb=VERBS[name]: verb.run(table, "a")) for name in FED},
     "append with a checkpoint": _on(lambda table: VERBS["append"].run(table, "a")),
     "checkpoint": _on(lambda table: table.checkpoint()),
     "vacuum": _on(lambda table: table.vacuum(timedelta(0), runner=ONE, **SHORT)),

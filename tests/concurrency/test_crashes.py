@@ -13,9 +13,9 @@ import pytest
 
 from tablespec.errors import TableNotFoundError
 from tablespec.table import Table
-from tests.concurrency.crashes import CREATE, DEADLY
+from tests.concurrency.crashes import CREATE, DEADLY, WITH_FEED
 from tests.concurrency.crew import ROOT
-from tests.concurrency.verbs import VERBS, make_table, open_at, row_ids, values
+from tests.concurrency.verbs import BASE, VERBS, make_table, open_at, row_ids, values
 
 LOG = "_delta_log/"
 INDEXES = "_tablespec/index/"
@@ -35,6 +35,8 @@ def prepare(folder: Path, verb: str) -> None:
         return
     make_table(folder, damaged=verb in VERBS and VERBS[verb].damaged)
     table = open_at(str(folder))
+    if verb.endswith(WITH_FEED):
+        table.set_properties({"delta.enableChangeDataFeed": "true"})
     match verb:
         case "vacuum":
             table.compact()
@@ -74,14 +76,17 @@ def killed(tmp_path_factory):
 def test_a_killed_verb_happened_or_did_not_and_vacuum_removes_what_it_left(killed, verb):
     folder, numbers = killed[0], killed[1][verb]
     source = folder / verb
-    before, after = held(source), held(copy_of(source, numbers[-1]))
+    last = copy_of(source, numbers[-1])
+    before, after = (held(source), told(source)), (held(last), told(last))
     assert len(numbers) > 2
+    assert has_change_files(last) == verb.endswith(WITH_FEED)
 
     for number in numbers:
-        found = held(copy_of(source, number))
-        assert found in (before, after), number
+        copy = copy_of(source, number)
+        found = held(copy)
+        assert (found, told(copy)) in (before, after), number
         if found is not None:
-            check_vacuumed(copy_of(source, number))
+            check_vacuumed(copy)
 
 
 def test_every_method_of_a_table_that_writes_is_killed():
@@ -103,6 +108,18 @@ def held(folder: Path) -> object:
     # The names of hidden columns are drawn when a table is made.
     properties = {name: text for name, text in table.properties.items() if ".materialized" not in name}
     return values(str(folder)), sorted(row_ids(str(folder))), table.schema.names, properties, table.info.protocol
+
+
+def told(folder: Path) -> list[str]:
+    """What the change feed tells of a verb, where it is on."""
+    if WITH_FEED not in folder.name:
+        return []
+    changes = open_at(str(folder)).changes(BASE + 1).to_table().drop_columns(["_commit_timestamp"])
+    return sorted(str(change) for change in changes.to_pylist())
+
+
+def has_change_files(folder: Path) -> bool:
+    return any(folder.glob("_change_data/**/*.parquet"))
 
 
 def check_vacuumed(folder: Path) -> None:

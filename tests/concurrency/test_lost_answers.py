@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 import tablespec
+from tablespec.errors import StorageError
 from tablespec.formats.detect import open_format
 from tablespec.storage.store import Storage
 from tablespec.table import Table
@@ -60,6 +62,39 @@ def test_every_verb_recognises_a_lost_race(places, source, raises):
 
         assert values(url, places.options) == values(str(folder))
         assert open_at(url, places.options).properties["owner"] == "somebody else"
+
+
+def test_a_commit_whose_answer_is_lost_and_which_cannot_be_looked_up_stands_and_keeps_its_files(places, source):
+    folder, damaged = source
+    for name in [name for name, verb in VERBS.items() if verb.damaged == damaged]:
+        url, alone = places.copy(folder), places.copy(folder)
+        VERBS[name].run(open_at(alone, places.options), "a")
+        cut_off = CutOff(Storage.at(url).url, Storage.at(url, places.options).options, when=is_commit)
+
+        with pytest.raises(StorageError):
+            VERBS[name].run(Table(open_format(cut_off)), "a")
+
+        table = open_at(url, places.options)
+        assert (name, table.instant().version) == (name, BASE + 1)
+        assert (name, values(url, places.options)) == (name, values(alone, places.options))
+        assert (name, sorted(row_ids(url, places.options))) == (name, sorted(row_ids(alone, places.options)))
+
+
+@attrs.frozen
+class CutOff(LosingAnswers):
+    """A store that performs a commit, loses the answer, and then gives nothing to read of it any more."""
+
+    lost: list[str] = attrs.field(factory=list, eq=False)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        if self.when(path):
+            self.lost.append(path)
+        return super().put_if_absent(path, data)
+
+    def read(self, path: str) -> bytes:
+        if path in self.lost:
+            raise StorageError(f"{self.url}/{path}", "the store is not there")
+        return super().read(path)
 
 
 def is_commit(path: str) -> bool:
