@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import LongType
 
-from tablespec import And, Field, FileSlice, Match, Not, Or, Predicate, ReadOptimized, Scan, Survey
+from tablespec import And, Field, FileSlice, Match, Not, Or, Predicate, ReadOptimized, Scan, Survey, columns_of
 from tablespec_spark.connect import can_be_listed, listed_files
 from tablespec_spark.expressions import column_of
 from tablespec_spark.jvm import ROW_INDEX, FileRelation, file_relation, is_connect, selected, without_numbers
@@ -38,7 +38,7 @@ def reads_natively(spark: SparkSession, scan: Scan, survey: Survey) -> bool:
     return (
         not layout.by_field_id
         and not any(name not in layout.constants for name in layout.converted)
-        and not any(name in layout.hidden for name in scan.schema.names)
+        and not any(name in layout.hidden for name in (*scan.schema.names, *_tested(scan.predicate)))
         and not any(field.stored_name.lower() in _RESERVED for field in scan.state.schema)
         and not _asks_text(scan.predicate)
         and has_hadoop_url(scan.storage.url)
@@ -58,6 +58,10 @@ def file_rows(spark: SparkSession, scan: Scan, survey: Survey) -> DataFrame:
 def _rows(spark: SparkSession, relation: FileRelation, *, row_index: bool = False) -> DataFrame:
     make = listed_files if is_connect(spark) else file_relation
     return make(spark, relation, row_index=row_index)
+
+
+def _tested(predicate: Predicate) -> set[str]:
+    return {path[0] for path in columns_of(predicate)}
 
 
 def _asks_text(predicate: Predicate) -> bool:

@@ -29,10 +29,12 @@ from tablespec.model.change import (
 )
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
+from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
 from tablespec.model.schema import Schema, column_names
 from tablespec.read.file_index import At, Filters, bound_filters, starting_version, state_at
 from tablespec.read.images import Changed, inferred
 from tablespec.read.keyed import keyed
+from tablespec.read.needs import everything, nameable
 from tablespec.read.scan import TARGET_BYTES
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.read.task import TaskSlice, balanced
@@ -41,13 +43,14 @@ from tablespec.read.task import TaskSlice, balanced
 def changes(format_: TableFormat, after: At, upto: At, where: Filters, columns: Sequence[str] | None) -> ChangeScan:
     """The changes after `after` up to and including `upto` that match; None as `after` means from the beginning."""
     state = state_at(format_, upto)
-    everything = change_schema(state.schema, format_.storage.url)
+    shown = change_schema(state.schema, format_.storage.url)
+    named = change_schema(nameable(state.layout), format_.storage.url)
     return ChangeScan(
         format=format_,
         state=state,
         after=starting_version(format_, after, state),
-        predicate=bound_filters(where, everything),
-        columns=everything.names if columns is None else everything.select(column_names("columns", columns)).names,
+        predicate=bound_filters(where, named),
+        columns=shown.names if columns is None else named.select(column_names("columns", columns)).names,
     )
 
 
@@ -82,13 +85,18 @@ class ChangeScan:
     @property
     def schema(self) -> Schema:
         """The columns that come out."""
-        return change_schema(self.state.schema, self.format.storage.url).select(self.columns)
+        return change_schema(nameable(self.state.layout), self.format.storage.url).select(self.columns)
 
     @cached_property
     def commits(self) -> tuple[CommitChanges, ...]:
         """What will be read, commit by commit."""
         about_rows, _ = split(self.predicate, lambda path: path[0] in self.state.schema)
-        return tuple(self.format.changes_between(self.state, self.after, about_rows))
+        found = tuple(self.format.changes_between(self.state, self.after, about_rows))
+        asked = {*self.columns, *(path[0] for path in columns_of(self.predicate))}
+        for name in (name for name in self.state.layout.hidden.names if name in asked):
+            for commit in found:
+                _check_told(name, commit, self.format.storage.url)
+        return found
 
     def tasks(self, target_bytes: int = TARGET_BYTES) -> list[ChangeTask]:
         """The work in pieces, in the order of commits; each is plain data and reads its changes wherever it is sent.
@@ -185,7 +193,7 @@ class ChangeTask:
     def _changed(self) -> Iterator[Changed]:
         table = self.reader.layout.schema
         asked = {*self.schema.names, *(path[0] for path in columns_of(self.predicate))}
-        names = tuple(name for name in table.names if name in asked)
+        names = tuple(name for name in everything(self.reader.layout).names if name in asked)
         about_rows, _ = split(self.predicate, lambda path: path[0] in table)
         match self.changes:
             case ExplicitChanges(_, files):
@@ -208,6 +216,29 @@ class ChangeTask:
             COMMIT_TIMESTAMP: pa.repeat(pa.scalar(instant.time, pa.timestamp("us", tz="UTC")), count),
         }
         return pa.RecordBatch.from_arrays([*rows.columns, *told.values()], names=[*rows.schema.names, *told])
+
+
+def _check_told(name: str, commit: CommitChanges, table: str) -> None:
+    """Raise where changes of a commit do not tell a hidden column exactly."""
+    match commit:
+        case ExplicitChanges():
+            told_by = "the change files of"
+        case InferredChanges(_, slices, images) if images is not Images.BY_VALUE:
+            bases = [one.base for change in slices for one in (change.before, change.after) if one and one.base]
+            if name == ROW_ID and any(base.base_row_id is None for base in bases):
+                told_by = "files without row ids in"
+            elif name == ROW_COMMIT_VERSION and any(base.row_commit_version is None for base in bases):
+                told_by = "files without commit versions in"
+            else:
+                return
+        case InferredChanges():
+            told_by = "equal rows of"
+        case KeyedChanges():
+            told_by = "the keys of rows in"
+        case _:
+            assert_never(commit)
+    feature = f"the column {name} of changes that are told by {told_by} version {commit.instant.version}"
+    raise UnsupportedTableError(table, feature, "read the changes of other versions, or other columns of these")
 
 
 def _explicit(reader: FileSliceReader, names: tuple[str, ...], files: tuple[FileSlice, ...]) -> Iterator[Changed]:

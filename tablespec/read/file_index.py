@@ -9,7 +9,9 @@ import attrs
 
 from tablespec.errors import InstantNotFoundError
 from tablespec.expr.bind import bind
-from tablespec.expr.nodes import TRUE, Predicate, all_of
+from tablespec.expr.nodes import TRUE, Predicate, all_of, columns_of
+from tablespec.expr.rewrite import split
+from tablespec.expr.verdict import Verdict
 from tablespec.formats.base import CompletionClock, JudgedSlice, TableFormat, TableState
 from tablespec.model.bulk import made_in_bulk
 from tablespec.model.change import CommitChanges
@@ -18,6 +20,7 @@ from tablespec.model.instant import Instant, Timeline, to_millis
 from tablespec.model.partition import PartitionDescriptor, PartitionIncrementalSnapshot, PartitionSnapshot
 from tablespec.model.schema import Schema
 from tablespec.read.known import Narrower, narrowed
+from tablespec.read.needs import nameable
 
 Filters = Predicate | str | Sequence[Predicate | str] | None
 At = Instant | int | str | datetime | date | None
@@ -71,10 +74,10 @@ class FileIndex:
         return list(self.format.changes_between(state, after, bound_filters(filters, state.schema)))
 
     def _slices(self, state: TableState, filters: Filters) -> Sequence[FileSlice]:
-        predicate = bound_filters(filters, state.schema)
+        predicate = bound_filters(filters, nameable(state.layout))
         if predicate == TRUE:
             return state.files.all()
-        return [one.judged.slice for one in narrowed(self.index, state, predicate, state.files.judge(predicate))]
+        return [one.judged.slice for one in narrowed(self.index, state, predicate, _judged(state, predicate))]
 
     def file_group(self, group_id: str, upto: At = None) -> FileGroup:
         """One file group with its slices over the timeline; reads every state, so it is for looking closely, not for scans."""
@@ -224,4 +227,18 @@ def _logged_as(slice_: FileSlice) -> Iterator[str]:
 
 def judged_slices(state: TableState, predicate: Predicate) -> list[JudgedSlice]:
     """The slices that may match, in path order."""
-    return sorted(state.files.judge(predicate), key=lambda one: path_of(one.slice))
+    return sorted(_judged(state, predicate), key=lambda one: path_of(one.slice))
+
+
+def _judged(state: TableState, predicate: Predicate) -> Sequence[JudgedSlice]:
+    """The slices that may match; of hidden columns nothing is known before the rows are read."""
+    told, untold = about_table(predicate, state.schema)
+    found = state.files.judge(told)
+    return found if untold == TRUE else [attrs.evolve(one, verdict=Verdict.MAYBE) for one in found]
+
+
+def about_table(predicate: Predicate, schema: Schema) -> tuple[Predicate, Predicate]:
+    """What a predicate says of the columns of a table alone, and the rest."""
+    if all(path[0] in schema for path in columns_of(predicate)):
+        return predicate, TRUE
+    return split(predicate, lambda path: path[0] in schema)

@@ -19,7 +19,17 @@ from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.reading import Incremental
 from tablespec.model.schema import STRING, Schema, column_names
-from tablespec.read.file_index import At, Filters, bound_filters, completion_of, path_of, starting_version, state_at
+from tablespec.read.file_index import (
+    At,
+    Filters,
+    about_table,
+    bound_filters,
+    completion_of,
+    path_of,
+    starting_version,
+    state_at,
+)
+from tablespec.read.needs import nameable
 from tablespec.read.scan import TARGET_BYTES
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.read.task import balanced
@@ -34,7 +44,7 @@ def incremental(
         format=format_,
         state=state,
         after=start,
-        predicate=bound_filters(where, state.schema),
+        predicate=bound_filters(where, nameable(state.layout)),
         columns=None if columns is None else column_names("columns", columns),
     )
 
@@ -79,7 +89,8 @@ class IncrementalScan:
     @cached_property
     def slices(self) -> tuple[FreshSlice, ...]:
         """The slices that will be looked at, in path order."""
-        found = self.format.fresh_slices(self.state, self.after, self.predicate)
+        told, _ = about_table(self.predicate, self.state.schema)
+        found = self.format.fresh_slices(self.state, self.after, told)
         return tuple(sorted(found, key=lambda one: path_of(one.slice)))
 
     @cached_property

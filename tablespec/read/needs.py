@@ -8,12 +8,11 @@ import attrs
 import pyarrow as pa
 
 from tablespec.arrow.schema import arrow_type
-from tablespec.errors import ColumnNotFoundError
 from tablespec.expr.nodes import Column, IsNull, Or, Predicate, all_of, columns_of, conjuncts
 from tablespec.expr.rewrite import split
 from tablespec.formats.layout import ReadLayout
 from tablespec.model.row import PHYSICAL
-from tablespec.model.schema import LONG, Field, Schema, near_names
+from tablespec.model.schema import LONG, Field, Schema
 
 
 @attrs.frozen(eq=False)
@@ -83,12 +82,15 @@ def everything(layout: ReadLayout) -> Schema:
     return Schema((*layout.schema.fields, *layout.hidden.fields))
 
 
+def nameable(layout: ReadLayout) -> Schema:
+    """The columns that users can name: those of the table, and the hidden ones that none of them is called like, case aside."""
+    taken = {field.name.lower() for field in layout.schema}
+    return Schema((*layout.schema.fields, *(field for field in layout.hidden if field.name.lower() not in taken)))
+
+
 def column(layout: ReadLayout, name: str) -> Field:
     """The column of that name, hidden or not."""
     if name in layout.hidden:
         return layout.hidden.field(name)
-    try:
-        return layout.schema.field(name)
-    except ColumnNotFoundError as error:
-        names = [*layout.schema.names, *layout.hidden.names]
-        raise ColumnNotFoundError(name, near_names(name, names)) from error
+    # Tables may have thousands of columns, for each of which no schema of all is made.
+    return layout.schema.field(name) if name in layout.schema else nameable(layout).field(name)

@@ -20,6 +20,7 @@ from tablespec.model.reading import ReadingMode, ReadOptimized, Snapshot
 from tablespec.model.schema import Schema, column_names
 from tablespec.read.file_index import At, Filters, bound_filters, judged_slices, state_at
 from tablespec.read.known import KnownSlice, Narrower, narrowed
+from tablespec.read.needs import nameable
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.read.task import ReadTask, TaskSlice, balanced
 from tablespec.storage.store import Storage
@@ -39,7 +40,7 @@ def scan(
     """The rows of a table that match, as of an instant."""
     state = state_at(format_, at)
     names = None if columns is None else column_names("columns", columns)
-    predicate = bound_filters(where, state.schema)
+    predicate = bound_filters(where, nameable(state.layout))
     return Scan(storage=format_.storage, state=state, predicate=predicate, columns=names, mode=mode, index=index)
 
 
@@ -110,7 +111,7 @@ class Scan:
 
     def where(self, filters: Filters) -> Scan:
         """The same scan for the rows that also match further filters."""
-        more = bound_filters(filters, self.state.schema)
+        more = bound_filters(filters, nameable(self.state.layout))
         return attrs.evolve(self, predicate=all_of((self.predicate, more)))
 
     def tasks(self, target_bytes: int = TARGET_BYTES) -> list[ReadTask]:

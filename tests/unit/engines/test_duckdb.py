@@ -206,6 +206,7 @@ def test_hidden_columns_are_read_when_named(con, table):
     found = tablespec_duckdb.scan(con, table, columns=["id", "_row_id"]).to_arrow_table()
 
     assert sorted(found.column("_row_id").to_pylist()) == [0, 1, 2]
+    assert_same_rows(tablespec_duckdb.scan(con, table, "_row_id >= 0 AND id = 2", ["id"]).to_arrow_table(), [(2,)])
 
 
 @pytest.mark.parametrize("rows", [9, 64, 65])

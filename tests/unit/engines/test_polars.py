@@ -178,6 +178,7 @@ def test_hidden_columns_are_read_when_named(table):
     found = tablespec_polars.scan(table, columns=["_row_id"])
 
     assert_same_rows(found.filter(pl.col("_row_id") >= 1).collect(), [(1,), (2,)])
+    assert_same_rows(tablespec_polars.scan(table, "_row_id >= 0 AND id = 2", ["id"]).collect(), [(2,)])
 
 
 def test_a_frame_looks_only_once_which_rows_are_deleted(tmp_path):

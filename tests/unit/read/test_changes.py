@@ -634,3 +634,81 @@ def changes_by_row_id(before, after, updated) -> list[tuple[object, ...]]:
     for row_id in updated:
         changes += [(*before[row_id][0], "update_preimage"), (*after[row_id][0], "update_postimage")]
     return changes
+
+
+# --- which row a change is about ---
+
+
+@BOTH
+def test_changes_tell_the_row_ids_of_inserts_deletes_and_both_images_where_they_are_named(table, strategy):
+    table.append(pa.table({"id": [5], "city": ["ny"]}, SCHEMA))
+    table.update({"city": "'sj'"}, "id = 2", strategy=strategy)
+    table.delete("id = 3", strategy=strategy)
+
+    found = table.changes(1, columns=["_row_id", "id", "_change_type", "_row_commit_version"])
+
+    assert_same_rows(
+        found,
+        [
+            (4, 5, "insert", 2),
+            (1, 2, "update_preimage", 1),
+            (1, 2, "update_postimage", 3),
+            (2, 3, "delete", 1),
+        ],
+    )
+    assert not {"_row_id", "_row_commit_version"} & {*table.changes(1).schema.names}
+
+
+def test_a_filter_on_changes_may_ask_for_hidden_columns(table):
+    table.update({"city": "'sj'"}, "id <= 2")
+    table.delete("id = 3")
+
+    assert_same_rows(
+        table.changes(1, where="_ROW_ID = 1", columns=TYPED),
+        [(2, "sf", "update_preimage"), (2, "sj", "update_postimage")],
+    )
+    assert table.changes(1, where="_row_id = 2").count() == 1
+
+
+def test_the_place_of_a_changed_row_is_that_in_the_file_that_told_it(table):
+    file = table.scan("id = 3", columns=["_file"]).to_table()["_file"][0].as_py()
+    table.delete("id = 3")
+
+    assert_same_rows(table.changes(1, columns=["_FILE", "_position"]), [(file, 2)])
+
+
+def test_changes_in_change_files_do_not_tell_which_rows_they_are_about(tmp_path):
+    table = with_rows(tmp_path, FEED)
+    table.update({"city": "'sj'"}, "id = 2")
+
+    with pytest.raises(UnsupportedTableError, match=r"column _row_id of changes .* change files of version 2"):
+        table.changes(1, columns=["id", "_row_id"]).to_table()
+    with pytest.raises(UnsupportedTableError, match=r"column _position of changes .* change files of version 2"):
+        table.changes(0, where="_position = 1").count()
+    assert_same_rows(table.changes(0, 1, columns=["_row_id", "id"]), [(0, 1), (1, 2), (2, 3), (3, 4)])
+
+
+def test_changes_told_by_equal_rows_do_not_tell_which_of_them_they_are_about(tmp_path):
+    commit(tmp_path, 0, LEGACY, metadata({"id": "long"}), add(tmp_path, "a.parquet", pa.table({"id": [1, 1]})))
+    gone = {"remove": {"path": "a.parquet", "dataChange": True, "deletionTimestamp": 1}}
+    commit(tmp_path, 1, gone, add(tmp_path, "b.parquet", pa.table({"id": [1]})))
+    table = tablespec.open_table(str(tmp_path))
+
+    with pytest.raises(UnsupportedTableError, match=r"column _position of changes .* equal rows of version 1"):
+        table.changes(0, columns=["_position"]).to_table()
+
+
+def test_changes_of_files_without_row_ids_tell_where_rows_lie_and_not_which_they_are(tmp_path):
+    commit(tmp_path, 0, LEGACY, metadata({"id": "long"}), add(tmp_path, "a.parquet", pa.table({"id": [1, 2]})))
+    table = tablespec.open_table(str(tmp_path))
+
+    assert_same_rows(table.changes(None, columns=["id", "_position"]), [(1, 0), (2, 1)])
+    with pytest.raises(
+        UnsupportedTableError, match=r"column _row_commit_version of changes .* files without commit versions"
+    ):
+        table.changes(None, columns=["_row_commit_version"]).to_table()
+
+
+def test_a_column_that_no_change_has_is_refused_with_the_names_alike(table):
+    with pytest.raises(ColumnNotFoundError, match="did you mean _row_id"):
+        table.changes(1, columns=["_rowid"])

@@ -159,6 +159,15 @@ def removed(version: int, **given: object) -> dict[str, object]:
     return {"remove": {"path": f"{version}.parquet", "dataChange": True, "deletionTimestamp": 1, **given}}
 
 
+def test_a_filter_may_ask_for_hidden_columns(table):
+    table.append(ROWS)
+    newest = table.scan().instant.version
+    ids = table.scan(f"_row_commit_version = {newest}", columns=["_row_id"]).to_table()["_row_id"].to_pylist()
+
+    assert_same_rows(table.incremental(newest - 1, where=f"_row_id = {ids[0]}", columns=["_ROW_ID"]), [(ids[0],)])
+    assert table.incremental(newest - 1, where="_row_id < 0").count() == 0
+
+
 def test_all_rows_of_a_file_without_row_ids_are_as_new_as_the_file(tmp_path):
     commit(tmp_path, 0, LEGACY, metadata(), foreign(tmp_path, 0, 1))
     commit(tmp_path, 1, removed(0), foreign(tmp_path, 1, 1, 2))

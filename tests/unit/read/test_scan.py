@@ -1,9 +1,11 @@
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tablespec
 from tablespec.errors import ColumnNotFoundError
 from tablespec.formats.delta.format import DeltaFormat
+from tablespec.formats.delta.state import ROW_ID_COLUMN
 from tablespec.table import Table
 from tests.handmade import LEGACY, add, commit, metadata
 from tests.rows import assert_same_rows
@@ -200,3 +202,109 @@ def test_a_name_with_a_dot_that_reads_like_a_member_of_a_struct_is_its_own_colum
     table.append(rows)
 
     assert_same_rows(table.scan("n > 1"), rows.slice(1))
+
+
+# --- hidden columns ---
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """A table of two files, of which one has a row that was moved there by an update and one that is deleted."""
+    table = tablespec.create_table(str(tmp_path / "changed"), pa.schema({"id": pa.int64(), "city": pa.string()}))
+    table.append(pa.table({"id": [1, 2, 3], "city": ["sf", "sf", "la"]}))
+    table.append(pa.table({"id": [4, 5], "city": ["la", "la"]}))
+    table.update({"city": "'ny'"}, "id = 2")
+    table.delete("id = 5")
+    return table
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("_row_id = 1", [2]),
+        ("_ROW_ID = 1", [2]),
+        ("_row_id > 0 AND city = 'la'", [3, 4]),
+        ("_row_id = 0 OR city = 'la'", [1, 3, 4]),
+        ("NOT (_row_id = 0 OR id > 2)", [2]),
+        ("_row_id IS NOT NULL", [1, 2, 3, 4]),
+        ("_row_id IS NULL", []),
+        ("_row_id < id", [1, 2, 3, 4]),
+        ("_row_commit_version = 3", [2]),
+        ("_row_commit_version BETWEEN 2 AND 3", [2, 4]),
+        ("_position = 0 AND _row_commit_version < 3", [1, 4]),
+        ("_file IS NULL", []),
+        ("_file LIKE '%.parquet'", [1, 2, 3, 4]),
+        ("_row_id >= 0", [1, 2, 3, 4]),
+    ],
+)
+def test_a_filter_may_ask_for_hidden_columns(changed, where, ids):
+    assert_same_rows(changed.scan(where, columns=["id"]), [(number,) for number in ids])
+    assert changed.scan(where).count() == len(ids)
+    assert changed.scan().where(where).schema.names == ("id", "city")
+
+
+def test_a_filter_on_hidden_columns_holds_in_older_states_and_in_tasks(changed):
+    scan = changed.scan("_row_id = 1", at=2)
+
+    assert_same_rows(scan, [(2, "sf")])
+    assert [row for task in scan.tasks() for batch in task.read() for row in batch["id"].to_pylist()] == [2]
+
+
+def test_a_filter_on_hidden_columns_holds_in_base_files_alone(changed):
+    assert_same_rows(changed.read_optimized("_row_id = 4"), [(5, "la")])
+
+
+def test_a_filter_on_row_ids_finds_rows_in_any_row_group_of_a_file_that_stores_only_some(tmp_path):
+    rows = pa.table({"id": [1, 2, 3, 4], "stored": pa.array([7, 8, None, None], pa.int64())})
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=2)
+    named = metadata({"id": "long"}, properties={ROW_ID_COLUMN: "stored"})
+    size = (tmp_path / "a.parquet").stat().st_size
+    file = {"path": "a.parquet", "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
+    commit(tmp_path, 0, LEGACY, named, {"add": {**file, "baseRowId": 100}})
+    table = tablespec.open_table(str(tmp_path))
+
+    assert_same_rows(table.scan("_row_id = 8", columns=["id"]), [(2,)])
+    assert_same_rows(table.scan("_row_id = 103", columns=["id"]), [(4,)])
+    assert_same_rows(table.scan("_row_id > 7", columns=["id", "_row_id"]), [(2, 8), (3, 102), (4, 103)])
+
+
+def test_rows_keep_their_ids_for_filters_when_files_are_compacted(changed):
+    changed.compact(max_deleted_fraction=0.0)
+
+    assert_same_rows(changed.scan("_row_id IN (1, 3)", columns=["id", "_row_commit_version"]), [(2, 3), (4, 2)])
+
+
+def test_a_slice_is_left_out_by_what_a_filter_says_of_other_columns(changed):
+    all_match = [one.all_match for task in changed.scan("id > 3 AND _row_id > 3").tasks() for one in task.slices]
+
+    assert len(changed.scan("_row_id = 1").slices) == 3
+    assert all_match == [False]
+
+
+def test_the_filter_on_the_hidden_file_gives_the_rows_of_that_file(changed):
+    path = changed.scan("id = 4", columns=["_file"]).to_table()["_file"][0].as_py()
+
+    assert_same_rows(changed.scan(f"_file = '{path}'", columns=["id", "_position"]), [(4, 0)])
+
+
+def test_a_hidden_column_may_be_spelled_in_another_case(changed):
+    found = changed.scan("id = 2", columns=["_ROW_ID", "_File", "id"])
+
+    assert found.schema.names == ("_row_id", "_file", "id")
+    assert found.to_table()["_row_id"].to_pylist() == [1]
+
+
+def test_a_filter_means_the_column_of_the_table_where_one_is_called_like_a_hidden_one(tmp_path):
+    table = tablespec.create_table(str(tmp_path), pa.schema({"_ROW_ID": pa.int64()}))
+    table.append(pa.table({"_ROW_ID": [7, 8]}))
+
+    assert_same_rows(table.scan("_row_id = 8"), [(8,)])
+
+
+def test_a_filter_on_an_unknown_column_names_the_hidden_one_that_was_meant(table):
+    with pytest.raises(ColumnNotFoundError, match="did you mean _row_id"):
+        table.scan("_rowid = 1")
+
+
+def test_files_are_listed_by_filters_on_hidden_columns(changed):
+    assert len(changed.file_index.list_files_at(filters="_row_id = 1 AND id > 3")[0].file_slices) == 1

@@ -59,6 +59,7 @@ def test_every_type_comes_out_as_it_went_in(spark, tmp_path):
     # Hidden columns are known to the slice reader alone.
     hidden = tablespec_spark.read(spark, table, columns=[*data.column_names, "_row_id"])
     assert_same_rows(hidden.drop("_row_id").toArrow(), data)
+    assert_same_rows(tablespec_spark.read(spark, table, "_row_id >= 0").toArrow(), data)
 
 
 def test_partition_values_of_every_type_are_handed_over_typed(spark, tmp_path):

@@ -58,6 +58,8 @@ def test_a_filter_sees_merged_rows_alone(mor):
 
     assert rows(table, where="qty > 15") == []
     assert rows(table, where="qty < 7", columns=["id"]) == [("2",)]
+    assert rows(table, where=f"_hoodie_commit_time = '{time(20)}'", columns=["id"]) == [("2",)]
+    assert rows(table, where="_hoodie_record_key = '1'", columns=["id", "_HOODIE_COMMIT_TIME"]) == [("1", time(10))]
     assert tablespec.open_table(table.storage.url).scan(where="qty < 7").count() == 1
 
 
