@@ -22,6 +22,7 @@ from tablespec.errors import (
     UnsupportedOperatorError,
     UnsupportedTableError,
 )
+from tablespec.expr.filters import from_filter
 from tablespec.expr.nodes import (
     And,
     Column,
@@ -194,6 +195,7 @@ __all__ = [
     "changed_table",
     "columns_of",
     "create_table",
+    "from_filter",
     "match",
     "names_in",
     "open_table",
