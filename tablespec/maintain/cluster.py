@@ -24,7 +24,6 @@ from tablespec.maintain.compact import BUFFERS, UNBOUNDED
 from tablespec.maintain.rewrite import (
     RewriteFragment,
     RewriteResult,
-    RewriteTarget,
     Rewriting,
     begin,
     by_partition,
@@ -34,6 +33,7 @@ from tablespec.maintain.rewrite import (
     run,
     surviving,
 )
+from tablespec.maintain.rewrite_target import RewriteTarget
 from tablespec.maintain.row_order import Layout, Order, inverted, laid_out
 from tablespec.maintain.skip import COOLDOWN
 from tablespec.model.file import FileSlice

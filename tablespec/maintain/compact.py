@@ -13,18 +13,17 @@ from tablespec.formats.base import LiveFile, NewFile, TableFormat
 from tablespec.maintain.rewrite import (
     RewriteFragment,
     RewriteResult,
-    RewriteTarget,
     Rewriting,
     begin,
     by_partition,
     check_cooldown,
     finish,
-    logged_path,
     new_file_bytes,
     run,
     surviving,
     whole_number,
 )
+from tablespec.maintain.rewrite_target import RewriteTarget, logged_path
 from tablespec.maintain.skip import COOLDOWN
 from tablespec.model.file import FileGroupId, FileSlice
 from tablespec.read.file_index import Filters

@@ -7,33 +7,23 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
 import attrs
-import pyarrow as pa
 
-from tablespec.errors import (
-    CorruptFileError,
-    DataFileMissingError,
-    InvalidOptionError,
-    ReadOnlyFormatError,
-    TableSpecError,
-    UnsupportedTableError,
-)
+from tablespec.errors import InvalidOptionError, ReadOnlyFormatError, UnsupportedTableError
 from tablespec.expr.nodes import TRUE, Predicate, columns_of
 from tablespec.expr.render import render
-from tablespec.formats.base import Change, LiveFile, NewFile, SliceCodec, TableFormat, TableState
-from tablespec.formats.layout import ReadLayout, WriteLayout
+from tablespec.formats.base import Change, LiveFile, NewFile, TableFormat, TableState
 from tablespec.formats.maintenance import MaintainableFormat
 from tablespec.maintain import skip
+from tablespec.maintain.rewrite_target import RewriteTarget, UnreadableSliceError, logged_path
 from tablespec.model.file import FileSlice
 from tablespec.model.instant import Instant
 from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
 from tablespec.read.file_index import Filters, bound_filters
-from tablespec.read.slice_reader import FileSliceReader
-from tablespec.storage.store import Storage
 from tablespec.txn.transaction import Retries, new_operation_id
 from tablespec.write.append import commit_files, discard
 from tablespec.write.copy_on_write import with_returned
@@ -50,30 +40,6 @@ class Rewriting(Retrying, total=False):
 
     target_bytes: int | None
     cooldown: timedelta
-
-
-@attrs.frozen(kw_only=True)
-class RewriteTarget:
-    """What a worker must know of the table whose rows move; plain data."""
-
-    storage: Storage
-    read: ReadLayout
-    codec: SliceCodec
-    write: WriteLayout
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that move: those of the table, and the hidden ones that say which row is which."""
-        tracked = (ROW_ID, ROW_COMMIT_VERSION) if self.write.row_id_column else ()
-        return (*self.write.schema.names, *tracked)
-
-    def rows(self, slice_: FileSlice, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The live rows of a slice; one that cannot be read raises UnreadableSliceError."""
-        reader = FileSliceReader(storage=self.storage, layout=self.read, codec=self.codec).project(tuple(columns))
-        try:
-            yield from reader.open(slice_)
-        except (CorruptFileError, DataFileMissingError) as error:
-            raise UnreadableSliceError(logged_path(slice_), str(error)) from error
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -127,17 +93,6 @@ class RewriteResult:
             ("numDeletionVectorsRemoved", self.vectors_removed),
             ("numSkippedFiles", len(self.skipped)),
         )
-
-
-@attrs.define
-class UnreadableSliceError(TableSpecError):
-    """A slice cannot be read; whoever rewrites it goes on without it."""
-
-    path: str
-    why: str
-
-    def __str__(self) -> str:
-        return self.why
 
 
 def maintainable(format_: TableFormat, operation: str) -> MaintainableFormat:
@@ -269,12 +224,6 @@ def finish(
         operation_id=new_operation_id(),
     )
     return attrs.evolve(result, instant=commit_files(job.format, change, job.state, retries))
-
-
-def logged_path(slice_: FileSlice) -> str:
-    """How the log spells the path of the base file of a slice."""
-    assert slice_.base is not None
-    return slice_.base.logged_as
 
 
 def partition_of(file: LiveFile) -> tuple[str, tuple[object, ...]]:

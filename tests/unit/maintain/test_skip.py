@@ -1,14 +1,18 @@
 import json
+import re
 from datetime import timedelta
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tablespec
-from tablespec.errors import CommitConflictError, CorruptFileError
+from tablespec.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
 from tablespec.maintain import skip
 from tablespec.maintain.rewrite import RewriteResult
 from tablespec.maintain.skip import Skip
-from tests.handmade import actions_of, contents, versions_of
+from tablespec.write.execution import Strategy
+from tests.handmade import LEGACY, actions_of, add, commit, commit_file, contents, metadata, protocol, versions_of
 from tests.rows import assert_same_rows
 from tests.unit.maintain.tables import Interrupted, append, data_files, groups, new_table, tracked_rows
 
@@ -215,6 +219,159 @@ def test_clustering_skips_what_it_cannot_read(table):
     assert (result.files_removed, len(result.skipped)) == (3, 1)
     assert [one.operation for one in table.skips] == ["cluster"]
     assert_same_rows(readable_rows(table), before)
+
+
+# --- files that can be opened and do not hold what the log tells ---
+
+TYPED = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("text", pa.string()),
+        ("small", pa.int32()),
+        ("member", pa.struct([("a", pa.string())])),
+    ]
+)
+FITTING = {"id": [1, 2], "text": ["x", None], "small": [1, None], "member": [{"a": "x"}, None]}
+
+
+def compacting(table):
+    return table.compact(max_deleted_fraction=0)
+
+
+def clustering(table):
+    return table.cluster(["id"])
+
+
+VERBS = pytest.mark.parametrize("verb", [compacting, clustering], ids=["compacting", "clustering"])
+
+
+def typed_table(folder, **other):
+    """Three files of two rows each; the first was replaced by one with other values."""
+    table = tablespec.create_table(str(folder), TYPED)
+    for number in range(3):
+        table.append(pa.table({**FITTING, "id": [number * 10 + 1, number * 10 + 2]}, TYPED))
+    pq.write_table(pa.table({**FITTING, **other}), folder / corrupt_path(table))
+    return table
+
+
+@VERBS
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"text": [b"\xff", b"x"]}, "column text.*Invalid UTF8"),
+        ({"member": [{"a": b"\xff"}, None]}, "column member.a.*Invalid UTF8"),
+        ({"member": ["x", "y"]}, "column member .* does not fit"),
+        ({"small": [1 << 40, 0]}, "column small .* not in range"),
+        ({"small": ["x", "y"]}, "column small .* does not fit"),
+        ({"id": [1, None]}, "nulls in the column id"),
+    ],
+    ids=[
+        "invalid text",
+        "invalid text in a struct",
+        "a text for a struct",
+        "too large",
+        "no number",
+        "no null allowed",
+    ],
+)
+def test_a_file_whose_values_do_not_fit_the_table_is_skipped(tmp_path, verb, other, told):
+    table = typed_table(tmp_path, **other)
+
+    (path,) = {one.slice.base.path for one in table.scan("id < 10").slices}
+
+    result = verb(table)
+
+    (skipped,) = result.skipped
+    assert (result.files_removed, skipped.path, skipped.skip_count) == (2, path, 1)
+    assert re.search(told, skipped.reason)
+    assert skipped.retry_after > skipped.skip_timestamp
+    assert_same_rows(table.scan("id > 10", columns=["id"]), [(11,), (12,), (21,), (22,)])
+
+
+@VERBS
+def test_deleted_rows_need_not_fit_the_table(tmp_path, verb):
+    table = typed_table(tmp_path, small=[1 << 40, 0])
+    table.delete("id = 1", strategy=Strategy.MERGE_ON_READ)
+    rows = table.scan().to_table()
+
+    result = verb(table)
+
+    assert (result.files_removed, result.skipped) == (3, ())
+    assert_same_rows(table.scan(), rows)
+
+
+@VERBS
+def test_a_file_is_skipped_whose_deletion_vector_is_that_of_a_longer_one(tmp_path, verb):
+    table = new_table(tmp_path)
+    append(table, *((number, "sf", 1) for number in range(5)))
+    for number in (10, 11):
+        append(table, (number, "sf", 1))
+    table.delete("id = 4", strategy=Strategy.MERGE_ON_READ)
+    (added,) = actions_of(tmp_path, 4, "add")
+    lines = commit_file(tmp_path, 4).read_text()
+    commit_file(tmp_path, 4).write_text(lines.replace(r"\"numRecords\":5", r"\"numRecords\":4"))
+    whole = pq.read_table(tmp_path / added["path"], partitioning=None)
+    pq.write_table(whole.slice(0, 4), tmp_path / added["path"])
+
+    result = verb(tablespec.open_table(str(tmp_path)))
+
+    assert [one.path for one in result.skipped] == [added["path"]]
+    assert "row 4 is deleted, and the number of its rows is 4" in result.skipped[0].reason
+
+
+@VERBS
+@pytest.mark.parametrize(
+    "deleted", [None, "id = 4", "id = 0"], ids=["without a vector", "with a vector", "with a vector for the first"]
+)
+@pytest.mark.parametrize("rows", [3, 4, 6], ids=["the last two missing", "the last one missing", "one more"])
+def test_a_file_with_another_number_of_rows_than_the_log_tells_is_skipped(tmp_path, verb, deleted, rows):
+    table = new_table(tmp_path)
+    append(table, *((number, "sf", 1) for number in range(5)))
+    (path,) = data_files(table)
+    for number in (10, 11):
+        append(table, (number, "sf", 1))
+    if deleted is not None:
+        table.delete(deleted, strategy=Strategy.MERGE_ON_READ)
+    whole = pq.read_table(tmp_path / path, partitioning=None)
+    pq.write_table(pa.concat_tables([whole, whole]).slice(0, rows), tmp_path / path)
+
+    result = verb(table)
+
+    assert [one.path for one in result.skipped] == [path]
+    assert f"the number of its rows is {rows}, and 5 by the log" in result.skipped[0].reason
+    assert path in data_files(table)
+    assert result.files_removed == 2
+
+
+@VERBS
+def test_a_file_of_another_writer_that_tells_no_number_of_rows_is_not_held_against_any(tmp_path, verb):
+    files = [add(tmp_path, f"{number}.parquet", pa.table({"id": [number]}), stats=None) for number in range(2)]
+    commit(tmp_path, 0, LEGACY, metadata(), *files)
+    table = tablespec.open_table(str(tmp_path))
+
+    result = verb(table)
+
+    assert (result.files_removed, result.skipped) == (2, ())
+    assert_same_rows(table.scan(), [(0,), (1,)])
+
+
+def test_what_is_wrong_with_the_table_as_a_whole_is_no_reason_to_skip_files(tmp_path):
+    table = new_table(tmp_path)
+    for number in range(3):
+        append(table, (number, "sf", 1))
+    rows = actions_of(tmp_path, 2, "add")[0]
+    strange = {"storageType": "x", "pathOrInlineDv": "?", "offset": 1, "sizeInBytes": 1, "cardinality": 1}
+    gone = {"remove": {"path": rows["path"], "partitionValues": {"day": "1"}, "dataChange": True}}
+    features = protocol(3, 7, reader_features=["deletionVectors"], writer_features=["rowTracking", "domainMetadata"])
+    commit(tmp_path, 4, features, gone, {"add": {**rows, "deletionVector": strange}})
+    before = contents(tmp_path)
+
+    with pytest.raises(UnsupportedTableError, match="storage type"):
+        tablespec.open_table(str(tmp_path)).compact()
+    assert contents(tmp_path) == before
+
+
+# --- skips together ---
 
 
 def test_two_that_change_the_skips_do_not_both_stand(tmp_path):
