@@ -49,8 +49,11 @@ class MaintainableFormat(WritableFormat, Protocol):
         """Those of the files below the table that may be removed when no instant needs them; what is hidden is somebody's."""
         ...
 
-    def added_at(self, paths: frozenset[str]) -> Mapping[str, int]:
-        """The version that first added each of these files, given as logged; those older than the log are left out."""
+    def newest_rows(self, paths: frozenset[str]) -> Mapping[str, int]:
+        """The version of the newest rows of each of these files, given as logged; files older than the log are left out.
+
+        Rows that were only moved are as new as the newest of the files that they came from.
+        """
         ...
 
     def domain(self, state: TableState, name: str) -> str | None:

@@ -258,13 +258,13 @@ def _movable(file: LiveFile, resting: frozenset[str]) -> bool:
 
 
 def _with_versions(format_: MaintainableFormat, files: Sequence[LiveFile]) -> list[LiveFile]:
-    """The files, each with a commit version for its rows: where their writer kept none, the version that added the file."""
+    """The files, each with a commit version for its rows: where their writer kept none, that of the newest of them."""
     bases = [file.slice.base for file in files if file.slice.base is not None]
     lacking = frozenset(base.logged_as for base in bases if base.row_commit_version is None)
     if not lacking:
         return list(files)
     # What is older than the log is older than every instant from which one can ask for changes.
-    versions = {**dict.fromkeys(lacking, 0), **format_.added_at(lacking)}
+    versions = {**dict.fromkeys(lacking, 0), **format_.newest_rows(lacking)}
     return [_with_version(file, versions) for file in files]
 
 

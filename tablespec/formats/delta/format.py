@@ -33,14 +33,14 @@ from tablespec.formats.base import (
     TableState,
     WinningCommit,
 )
-from tablespec.formats.delta.actions import Line
+from tablespec.formats.delta.actions import Line, file_key
 from tablespec.formats.delta.adds import TableShape
 from tablespec.formats.delta.changes import commit_changes, logged_commits, needs_past
 from tablespec.formats.delta.checkpoint import read_whole_checkpoint
 from tablespec.formats.delta.checkpoint_write import indexed_leaves, write_checkpoint
 from tablespec.formats.delta.codec import decode_commit, encode_commit
 from tablespec.formats.delta.commit import commit_lines, creation, with_mapping
-from tablespec.formats.delta.fresh import fresh_adds, fresh_slices
+from tablespec.formats.delta.fresh import fresh_adds, fresh_slices, newest_rows
 from tablespec.formats.delta.history import commit_timestamp, history_entry, instants, winning_commit
 from tablespec.formats.delta.load import commit_of, load, on_the_log, read_commits
 from tablespec.formats.delta.log import (
@@ -377,15 +377,11 @@ class DeltaFormat:
 
         return Returns(self.storage, self.latest().tracked_columns, restore_commits(adds, read)).rows(adds)
 
-    def added_at(self, paths: frozenset[str]) -> Mapping[str, int]:
-        """The version that first added each of these files, as far as the log tells."""
-        found: dict[str, int] = {}
+    def newest_rows(self, paths: frozenset[str]) -> Mapping[str, int]:
+        """The version of the newest rows of each of these files, as far as the log tells."""
         log = on_the_log(self.storage, list_log(self.storage), lambda listing: self._read_commits(listing.commits))
-        for version, lines in log:
-            for line in lines:
-                if line.add is not None and line.add.path in paths:
-                    found.setdefault(line.add.path, version)
-        return found
+        found = newest_rows(log)
+        return {path: found[file_key(path, None)] for path in paths if file_key(path, None) in found}
 
     def domain(self, state: TableState, name: str) -> str | None:
         """The configuration of a domain."""

@@ -1,4 +1,4 @@
-"""Which files of a state may hold rows that are newer than a version, told by the commits after it alone."""
+"""Which files of a state may hold rows that are newer than a version, told by the commits after it alone, and how new they are."""
 
 from __future__ import annotations
 
@@ -35,6 +35,26 @@ def fresh_adds(commits: Iterable[Sequence[Line]], after: int, table: str) -> lis
         _apply(lines, files, after)
     live = [(file.add, file.fresh(file.add, after, table)) for file in files.values() if file.add is not None]
     return [(add, rows) for add, rows in live if rows is not None]
+
+
+def newest_rows(commits: Iterable[tuple[int, Sequence[Line]]]) -> dict[str, int]:
+    """The version of the newest rows of each live file that these commits tell of, by its key; `commits` are numbered, oldest first.
+
+    Files that only moved rows have rows as new as the newest of the files that left their partition with them, or 0 where nothing
+    tells of those.
+    """
+    files: dict[str, tuple[_Partition, int]] = {}
+    for version, lines in commits:
+        removed = {file_key(line.remove.path, None) for line in lines if line.remove is not None}
+        adds = {file_key(line.add.path, None): line.add for line in lines if line.add is not None}
+        sources: dict[_Partition, int] = {}
+        for path in (removed - adds.keys()) & files.keys():
+            partition, newest = files.pop(path)
+            sources[partition] = max(newest, sources.get(partition, 0))
+        for path in adds.keys() - files.keys():
+            partition, moved = _partition(adds[path]), adds[path].data_change is False
+            files[path] = partition, sources.get(partition, 0) if moved else version
+    return {path: newest for path, (_, newest) in files.items()}
 
 
 @attrs.frozen
