@@ -11,7 +11,8 @@ from tablespec.errors import DataFileMissingError, TypeMismatchError, Unsupporte
 from tablespec.expr.nodes import TRUE
 from tablespec.formats.base import Change, LiveFile, NewFile, ReadsWhere, TableFormat, TableState
 from tablespec.formats.maintenance import Definition, MaintainableFormat
-from tablespec.maintain.rewrite import logged_path, maintainable
+from tablespec.maintain.rewrite import maintainable
+from tablespec.maintain.rewrite_target import logged_path
 from tablespec.model.change import SliceChange
 from tablespec.model.file import DeletionVector
 from tablespec.model.instant import Instant
@@ -86,7 +87,7 @@ def restore(format_: TableFormat, at: At, *, runner: Runner = Threads(), retries
     if not difference.going and not difference.coming and _is_defined(state, definition):
         return result
     _require(target.storage, difference.coming, runner)
-    told = _change_files(target, state, then, difference, runner)
+    definition, told = _told(target, state, then, definition, difference, runner)
     change = Change(
         operation="RESTORE",
         parameters=(("version", str(then.instant.version)),),
@@ -113,17 +114,36 @@ def plan(now: Sequence[LiveFile], then: Sequence[LiveFile]) -> Difference:
     )
 
 
-def _change_files(
-    format_: MaintainableFormat, state: TableState, then: TableState, difference: Difference, runner: Runner
-) -> tuple[NewFile, ...]:
-    """Change files for what went and came, where the files by themselves do not tell it to every reader of the change feed."""
+def _told(
+    format_: MaintainableFormat,
+    state: TableState,
+    then: TableState,
+    definition: Definition,
+    difference: Difference,
+    runner: Runner,
+) -> tuple[Definition, tuple[NewFile, ...]]:
+    """The definition that the table gets, and the change files of the restore where readers of a change feed need some."""
+    before, after = (dict(one.properties).get(CHANGE_FEED) for one in (state, definition))
     changes = _changes(difference)
     wholly = [change for change in changes if change.before is None or change.after is None]
-    if state.properties.get(CHANGE_FEED) != "true" or all(change.slice.deletes is None for change in wholly):
-        return ()
+    if "true" not in (before, after) or all(change.slice.deletes is None for change in wholly):
+        return definition, ()
+    told = _change_files(format_, state, then, changes, runner)
+    if not isinstance(told, UnsupportedTableError):
+        return definition, told
+    if before == "true":
+        raise told
+    # The commit that turns the feed on is part of it, and nobody could read this one rightly.
+    return _without_feed(definition), ()
+
+
+def _change_files(
+    format_: MaintainableFormat, state: TableState, then: TableState, changes: Sequence[SliceChange], runner: Runner
+) -> tuple[NewFile, ...] | UnsupportedTableError:
+    """Change files for what went and came, or why there cannot be any."""
     url = format_.storage.url
     if not _reads_alike(state, then):
-        raise _untold(url, then, "partition columns or a mapping of columns")
+        return _untold(url, then, "partition columns or a mapping of columns")
     target = ChangeTarget(
         storage=format_.storage,
         read=then.layout,
@@ -136,8 +156,13 @@ def _change_files(
     try:
         written = gathered(recorded, lambda found: discard(format_, tuple(chain.from_iterable(found))))
     except TypeMismatchError as error:
-        raise _untold(url, then, f"types (column {error.column})") from error
+        return _untold(url, then, f"types (column {error.column})")
     return tuple(chain.from_iterable(written))
+
+
+def _without_feed(definition: Definition) -> Definition:
+    others = [(name, value) for name, value in definition.properties if name != CHANGE_FEED]
+    return attrs.evolve(definition, properties=tuple(sorted((*others, (CHANGE_FEED, "false")))))
 
 
 def _untold(url: str, then: TableState, other: str) -> UnsupportedTableError:

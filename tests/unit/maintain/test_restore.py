@@ -276,6 +276,25 @@ def test_the_change_feed_shows_what_a_restore_did(tmp_path):
     assert sorted((row["id"], row["_change_type"]) for row in told) == [(2, "insert"), (3, "delete")]
 
 
+@pytest.mark.parametrize(("before", "then"), [("false", "true"), ("true", "false"), ("true", "true")], ids=str)
+def test_the_change_feed_shows_a_restore_that_turns_it_on_or_off(tmp_path, before, then):
+    table = new_table(tmp_path, delta__enableChangeDataFeed=then, x="y")
+    append(table, (1, "sf", 1), (2, "la", 1))
+    table.set_properties({"delta.enableChangeDataFeed": before, "x": None})
+    append(table, (3, "sf", 1), (4, "la", 1), (5, "ny", 1))
+    table.delete("id = 4", strategy=Strategy.MERGE_ON_READ)
+
+    version = table.restore(1).instant.version
+
+    assert table.properties["delta.enableChangeDataFeed"] == then
+    told = table.changes(version - 1).to_table().select(["id", "_change_type"]).to_pylist()
+    assert sorted((row["id"], row["_change_type"]) for row in told) == [(3, "delete"), (5, "delete")]
+    if then == "true":
+        changed = pa.table(DeltaTable(str(tmp_path)).load_cdf(starting_version=version).read_all())
+        rows = changed.select(["id", "_change_type"]).to_pylist()
+        assert sorted((row["id"], row["_change_type"]) for row in rows) == [(3, "delete"), (5, "delete")]
+
+
 def retyped(folder, *values):
     """A table with the change feed on, whose `id` another client made a long with other rows; one is deleted by a vector."""
     feed = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
@@ -315,6 +334,17 @@ def test_a_restore_to_types_in_which_the_change_feed_cannot_tell_it_is_refused_w
     table.set_properties({"delta.enableChangeDataFeed": "false"})
     table.restore(0)
     assert_same_rows(table.scan(), [(1,), (2,)])
+
+
+def test_a_change_feed_that_cannot_tell_the_restore_that_would_turn_it_on_stays_off(tmp_path):
+    table = retyped(tmp_path, 11, 12, 1 << 40)
+    then = table.properties
+    table.set_properties({"delta.enableChangeDataFeed": "false"})
+
+    version = table.restore(0).instant.version
+
+    assert table.properties == {**then, "delta.enableChangeDataFeed": "false"}
+    assert actions_of(tmp_path, version, "cdc") == []
 
 
 # --- others at work ---
