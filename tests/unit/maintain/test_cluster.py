@@ -1,6 +1,7 @@
 import itertools
 import pickle
 import random
+from datetime import date, datetime
 
 import pyarrow as pa
 import pytest
@@ -139,6 +140,35 @@ def test_rows_of_many_files_pass_through_few_spools(table, tmp_path, monkeypatch
 
     assert len(data_files(table)) >= 18
     assert_same_rows(tracked_rows(table), before)
+
+
+ODD = {
+    "double": pa.array([float("nan"), float("inf"), float("-inf"), -0.0, 0.0, None, 5e-324, 1.5], pa.float64()),
+    "single": pa.array([None, -0.0, float("inf"), float("nan"), float("-inf"), 0.0, 1.5, -1.5], pa.float32()),
+    "date": pa.array([date(9999, 12, 31), date(1, 1, 1), None, *5 * [date(1970, 1, 1)]]),
+    "time": pa.array([datetime(9999, 12, 31, 23, 59, 59, 999_999), datetime(1, 1, 1), *6 * [None]]),
+    "decimal": pa.array([10**38 - 1, 1 - 10**38, 0, None, 1, -1, 7, 7], pa.decimal128(38, 0)),
+    "binary": pa.array([b"", b"\xff\x00", b"\x00", None, b"\x80", b"a" * 100, b"a", b"b"]),
+    "text": pa.array(["", "\U0010ffff", "\x00", None, "a" * 100, "ä", "a", "z"]),
+    "flag": pa.array([True, False, None, True, False, None, True, True]),
+    "nothing": pa.array([None] * 8, pa.string()),
+}
+
+
+@pytest.mark.parametrize("order", [order.value for order in Order])
+@pytest.mark.parametrize("by", [*([name] for name in ODD), [*ODD]], ids=[*ODD, "all"])
+def test_rows_with_odd_values_stay_the_same_in_any_order_and_nothing_changes(tmp_path, by, order):
+    table = tablespec.create_table(str(tmp_path), pa.table(ODD).schema)
+    for start in (0, 3, 6):
+        table.append(pa.table(ODD).slice(start, 3))
+    before = sorted(map(repr, tracked_rows(table)))
+
+    result = table.cluster(by, order=order, target_bytes=1)
+
+    assert sorted(map(repr, tracked_rows(table))) == before
+    assert (result.files_removed, result.rows_moved) == (3, 8)
+    version = result.instant.version
+    assert table.changes(version - 1).count() == table.incremental(version - 1).count() == 0
 
 
 def test_an_empty_table_is_left_alone(tmp_path):
