@@ -1,6 +1,7 @@
 """One measured row change in a process of its own: `python tests/bench/change_worker.py ENGINE OPERATION PATH` prints JSON.
 
-Imports and the making of source data are not timed. `written` counts the bytes of files that the operation added.
+Imports and the making of source data are not timed. `written` counts the bytes of files that the operation added. `rows` are as many as
+a read gave, or sums over all columns of all rows of the changed table, as deltalake reads it whoever changed it; finding them is not timed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 PARTITIONS = 100
+READS = ("read", "incremental")
+INCREMENT = 1000
 Run = Callable[[], object]
 
 
@@ -56,7 +59,7 @@ def tablespec_run(operation: str, path: str, total: int) -> Run:
     ranged = rows(7 * span, span // 2, 7, total)
     source = merge_source(total, min(100_000, total // 10)) if operation == "merge" else None
     if operation == "incremental":
-        table.append(rows(total, 1000, 7, total))
+        table.append(rows(total, INCREMENT, 7, total))
         last = table.instant().version
     return {
         "delete": lambda: table.delete("bucket = 77"),
@@ -107,6 +110,17 @@ def size_of(path: str) -> int:
     return sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
 
 
+def row_sums(path: str) -> list[int]:
+    """How many rows a table has, and sums that tell which values stand in which rows."""
+    import deltalake
+
+    values = ("p", "bucket", "round(amount * 7)", "substr(name, 6)", "substr(note, 6)")
+    sums = [f"sum((id % 1009 + 1) * cast({value} as bigint))" for value in values]
+    builder = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path))
+    found = pa.table(builder.execute(f"select count(*), sum(id), {', '.join(sums)} from t").read_all())
+    return [column[0].as_py() for column in found.columns]
+
+
 def peak_mb() -> float:
     """The most memory that this process had; what the system tells of its own accord counts the process that began it, too."""
     status = Path("/proc/self/status")
@@ -125,7 +139,9 @@ def main() -> None:
     result = run()
     seconds = time.perf_counter() - start
     peak = peak_mb()
-    figures = {"seconds": seconds, "peak_mb": peak, "written": size_of(path) - before, "result": str(result)}
+    written = size_of(path) - before
+    told = [result] if operation in READS else row_sums(path)
+    figures = {"seconds": seconds, "peak_mb": peak, "written": written, "result": str(result), "rows": told}
     print(json.dumps(figures), flush=True)
 
 

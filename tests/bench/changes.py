@@ -1,4 +1,6 @@
-"""Row changes beside deltalake: `python tests/bench/changes.py` prints medians, ratios and bars.
+"""Row changes beside deltalake: `python tests/bench/changes.py` prints medians, ratios and bars, and ends with 1 where one is missed.
+
+Both must leave the same rows.
 
 Every run is a fresh process on a fresh copy (hard links) of one table of many rows in a hundred partitions. The copies stay until all
 runs are done, and what a run wrote is on disk before the next one begins: ext4 takes longer to make files for minutes after others
@@ -18,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 import attrs
-from change_worker import PARTITIONS, rows
+from change_worker import INCREMENT, PARTITIONS, rows
 
 HERE = Path(__file__).resolve().parent
 JSON_FILE = HERE.parents[1] / "build" / "bench-changes.json"
@@ -33,6 +35,16 @@ class Bar:
     fewer_bytes: float = 0.0
 
 
+@attrs.frozen(kw_only=True)
+class Figures:
+    """What one run took, and what tells the rows that it left or gave."""
+
+    seconds: float
+    peak_mb: float
+    written: float
+    rows: tuple[int, ...]
+
+
 BARS = (
     Bar("delete", 10, 100),
     Bar("replace partition", 1),
@@ -45,6 +57,7 @@ PEAK_MB = 1536
 PEAK_GROWTH = 1.25
 INCREMENTAL_FASTER = 20.0
 QUARTER = "a quarter"
+MISS = "MISS"
 
 
 def main() -> None:
@@ -65,11 +78,14 @@ def main() -> None:
             "deltalake": written_table(folder, total, PARTITIONS),
             QUARTER: written_table(folder, total, PARTITIONS // 4),
         }
-        figures = measure(tables, folder, total, rounds, given.only)
-    for line in report(figures):
+        figures, judged = measure(tables, folder, total, rounds, given.only)
+    lines = [*report(figures), *judged]
+    for line in lines:
         print(line)
     given.json.parent.mkdir(parents=True, exist_ok=True)
     given.json.write_text(json.dumps(figures, indent=2) + "\n")
+    if any(line.endswith(MISS) for line in lines):
+        sys.exit(1)
 
 
 def written_table(folder: Path, total: int, partitions: int) -> Path:
@@ -91,11 +107,12 @@ def written_table(folder: Path, total: int, partitions: int) -> Path:
 
 def measure(
     tables: dict[str, Path], folder: Path, total: int, rounds: int, only: str
-) -> dict[str, dict[str, dict[str, float]]]:
-    """Medians of all operations by both engines, and of ours on a quarter of the table."""
+) -> tuple[dict[str, dict[str, dict[str, float]]], list[str]]:
+    """Medians of all operations by both engines, and of ours on a quarter of the table; and lines about runs that failed and rows."""
     cases = [(bar.operation, who) for bar in BARS for who in tables]
     cases += [("read", "tablespec"), ("incremental", "tablespec"), ("incremental", QUARTER)]
-    runs: dict[tuple[str, str], list[dict[str, float]]] = {}
+    runs: dict[tuple[str, str], list[Figures]] = {}
+    missed = []
     with tempfile.TemporaryDirectory(dir=folder) as copies:
         for number in range(rounds):
             for operation, who in cases:
@@ -105,24 +122,47 @@ def measure(
                 shutil.copytree(tables[who], copy, copy_function=os.link)
                 os.sync()
                 figures = run("tablespec" if who == QUARTER else who, operation, copy, total)
-                if figures:
+                if figures is None:
+                    missed.append(f"bar: {operation}: a run of {who} failed {MISS}")
+                else:
                     runs.setdefault((operation, who), []).append(figures)
     medians: dict[str, dict[str, dict[str, float]]] = {}
     for (operation, who), found in runs.items():
-        keys = ("seconds", "peak_mb", "written")
-        medians.setdefault(operation, {})[who] = {key: statistics.median(one[key] for one in found) for key in keys}
-    return medians
+        medians.setdefault(operation, {})[who] = {
+            "seconds": statistics.median(one.seconds for one in found),
+            "peak_mb": statistics.median(one.peak_mb for one in found),
+            "written": statistics.median(one.written for one in found),
+        }
+    return medians, missed + agreements(runs, total)
 
 
-def run(engine: str, operation: str, path: Path, total: int) -> dict[str, float]:
-    """The figures of one run, or nothing when it failed."""
+def agreements(runs: dict[tuple[str, str], list[Figures]], total: int) -> list[str]:
+    """A line for each operation about its rows: those that deltalake leaves, or as many as there are to read."""
+    wanted = {"read": {(total,)}, "incremental": {(INCREMENT,)}}
+    wanted |= {operation: {one.rows for one in found} for (operation, who), found in runs.items() if who == "deltalake"}
+    lines = []
+    for (operation, who), found in runs.items():
+        reached = {one.rows for one in found}
+        if who != "tablespec" or operation not in wanted:
+            continue
+        if reached == wanted[operation] and len(reached) == 1:
+            lines.append(f"bar: {operation}: the rows that should be there PASS")
+        else:
+            lines.append(
+                f"bar: {operation}: the rows that should be there: {reached} (want {wanted[operation]}) {MISS}"
+            )
+    return lines
+
+
+def run(engine: str, operation: str, path: Path, total: int) -> Figures | None:
+    """The figures of one run, or None when it failed."""
     command = [sys.executable, str(HERE / "change_worker.py"), engine, operation, str(path), str(total)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
         print(f"{engine} {operation} failed: {done.stderr.strip().splitlines()[-1]}")
-        return {}
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+        return None
+    told = json.loads(done.stdout.splitlines()[-1])
+    return Figures(seconds=told["seconds"], peak_mb=told["peak_mb"], written=told["written"], rows=tuple(told["rows"]))
 
 
 def report(figures: dict[str, dict[str, dict[str, float]]]) -> list[str]:
@@ -160,7 +200,7 @@ def report(figures: dict[str, dict[str, dict[str, float]]]) -> list[str]:
 def verdict(name: str, reached: float, wanted: float, *, at_most: bool = False) -> str:
     """A bar, reached or missed."""
     passed = reached <= wanted if at_most else reached >= wanted
-    return f"bar: {name}: {reached:.2f} (want {'<=' if at_most else '>='} {wanted:g}) {'PASS' if passed else 'MISS'}"
+    return f"bar: {name}: {reached:.2f} (want {'<=' if at_most else '>='} {wanted:g}) {'PASS' if passed else MISS}"
 
 
 if __name__ == "__main__":
