@@ -712,3 +712,16 @@ def test_changes_of_files_without_row_ids_tell_where_rows_lie_and_not_which_they
 def test_a_column_that_no_change_has_is_refused_with_the_names_alike(table):
     with pytest.raises(ColumnNotFoundError, match="did you mean _row_id"):
         table.changes(1, columns=["_rowid"])
+
+
+# --- base files only ---
+
+
+def test_base_files_alone_show_rows_that_were_deleted_and_updated_ones_twice_until_they_are_compacted(table):
+    table.update({"city": "'ny'"}, "id = 1", strategy=Strategy.MERGE_ON_READ)
+    table.delete("id = 4", strategy=Strategy.MERGE_ON_READ)
+
+    assert_same_rows(table.read_optimized(), [(1, "sf"), (2, "sf"), (3, "la"), (4, None), (1, "ny")])
+
+    table.compact(max_deleted_fraction=0)
+    assert_same_rows(table.read_optimized(), [(1, "ny"), (2, "sf"), (3, "la")])
