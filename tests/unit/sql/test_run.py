@@ -277,6 +277,18 @@ def test_a_table_may_be_read_as_it_was(catalog, trips):
     assert_same_rows(trips.scan(), TRIPS)
 
 
+def test_columns_of_a_table_may_be_read_as_they_were(catalog, trips):
+    trips.sql("UPDATE trips SET fare = 0, city = 'x' WHERE id < 4")
+    copies = catalog.create_table("sales.copies", pa.schema({"a": pa.string(), "b": pa.float64()}))
+
+    tablespec.sql(
+        "INSERT INTO sales.copies SELECT city, fare FROM sales.trips VERSION AS OF 1 WHERE id > 1 AND fare > 0", catalog
+    )
+    tablespec.sql("INSERT INTO sales.copies SELECT city AS a, fare FROM sales.trips VERSION AS OF 0", catalog)
+
+    assert_same_rows(copies.scan(), [("la", 30.0), (None, 7.0)])
+
+
 def test_a_select_without_rows_inserts_nothing_and_commits_nothing(catalog, trips):
     result = tablespec.sql("INSERT INTO sales.trips SELECT * FROM sales.updates WHERE id = 0", catalog)
 
