@@ -130,16 +130,35 @@ class PartitionColumnNotFoundError(TableSpecError):
 
 @attrs.define
 class ReplaceWhereMismatchError(TableSpecError):
-    """A new row does not satisfy the predicate under which rows are replaced."""
+    """A new row does not satisfy the predicate under which rows are replaced, be it because '' in a column is stored as null."""
 
     table: str
     predicate: str
     row: str
+    emptied: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        why = f" ('' in {', '.join(self.emptied)} is stored as null)" if self.emptied else ""
         return (
             f"a new row does not satisfy the predicate {self.predicate} under which rows of {self.table} are replaced: "
-            f"{self.row}; nothing was changed"
+            f"{self.row}{why}; nothing was changed"
+        )
+
+
+@attrs.define
+class EmptyPartitionError(TableSpecError):
+    """A new row of a partition '' that another writer made would be stored in the partition without a value."""
+
+    table: str
+    columns: tuple[str, ...]
+    partition: str
+
+    def __str__(self) -> str:
+        names = ", ".join(self.columns)
+        both = " OR ".join(f"`{name}` = '' OR `{name}` IS NULL" for name in self.columns)
+        return (
+            f"{self.table} has the partition {self.partition}, and new rows with '' in {names} are stored as null, in another one; "
+            f"to replace both say replace_where with a condition such as {both}. Nothing was changed"
         )
 
 

@@ -19,6 +19,7 @@ from tablespec.model.schema import Schema
 from tablespec.read.slice_reader import FileSliceReader
 from tablespec.storage.store import Storage
 from tablespec.write.check import Constraints
+from tablespec.write.fit import as_stored
 
 ROW = "_row"
 
@@ -59,6 +60,8 @@ class ChangeTarget:
     change_feed: bool
     operation_id: str = ""
     ops: frozenset[RowOp] = frozenset(RowOp)
+    # By partition column the files, as the log spells them, that another writer gave the value ''.
+    empty_in: Mapping[str, frozenset[str]] = attrs.field(default={}, repr=False)
 
     @property
     def schema(self) -> Schema:
@@ -89,6 +92,18 @@ class ChangeTarget:
             ],
             fields=list(ROW_TYPE),
         )
+
+    def as_stored(self, values: pa.RecordBatch, ids: pa.Array | None) -> pa.RecordBatch:
+        """Rows as they will be read back; new versions of the rows with these ids stay in a partition '' where they are in one."""
+        stored = as_stored(values, self.write.partition_columns)
+        if ids is None:
+            return stored
+        for name, files in self.empty_in.items():
+            stays = pc.is_in(ids.field("file"), value_set=pa.array(sorted(files)))
+            index = stored.schema.get_field_index(name)
+            kept = pc.if_else(stays, values.column(index), stored.column(index))
+            stored = stored.set_column(index, stored.schema.field(index), kept)
+        return stored
 
     @property
     def _places(self) -> tuple[str, ...]:

@@ -31,7 +31,6 @@ from tablespec.write.change_target import (
 )
 from tablespec.write.check import verified
 from tablespec.write.data_file import GROUP, FileWriter
-from tablespec.write.fit import as_stored
 from tablespec.write.fragment import Fragment, Positions
 
 OP = "_op"
@@ -181,7 +180,7 @@ class MergeSink:
         return _columns(rows, self.target.schema)
 
     def _insert(self, values: pa.RecordBatch, ids: pa.Array | None) -> None:
-        values = as_stored(values, self.target.write.partition_columns)
+        values = self.target.as_stored(values, ids)
         for _ in verified(iter([values]), self.target.rules):
             pass
         if self._rows is None:

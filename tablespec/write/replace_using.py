@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tablespec.arrow.schema import schema_of
 from tablespec.arrow.stream import ArrowStream
 from tablespec.errors import (
+    EmptyPartitionError,
     InvalidSchemaError,
     NonPartitionedTableError,
     ReplaceWhereMismatchError,
@@ -22,7 +23,7 @@ from tablespec.errors import (
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Column, Compare, In, Literal, Op, Or, Predicate, Scalar, all_of
 from tablespec.expr.rewrite import simplify
-from tablespec.formats.base import LiveFile, NewFile, TableFormat
+from tablespec.formats.base import LiveFile, NewFile, TableFormat, TableState
 from tablespec.model.schema import BINARY, STRING, DecimalType, Primitive, Schema, column_names
 from tablespec.write.append import discard, writable
 from tablespec.write.delete import delete_tasks, find_deleted
@@ -63,22 +64,26 @@ def replace_using(
 def overwrite_partitions(
     format_: TableFormat, data: ArrowStream | KeyedRows, execution: Execution = Execution()
 ) -> ChangeResult:
-    """Replace every partition that the data has rows for; null and empty partitions count like others, and so does each zero."""
+    """Replace every partition that the data has rows for; null counts like other values, and so does each zero.
+
+    Values without characters are stored as null. Of a partition that has them all the same, as other writers may make it, no rows are
+    taken, since they would come in place of those of the partition without a value.
+    """
     state = format_.latest()
     if not state.partition_columns:
         raise NonPartitionedTableError(format_.storage.url)
     given = data if isinstance(data, KeyedRows) else held(data, format_.storage.url)
-    # Values without characters are stored as null, and the new rows are looked at as they are stored.
     found = _distinct(given, state.schema, state.partition_columns, format_.storage.url)
     try:
-        keys = [
-            {name: None if value in ("", b"") else value for name, value in row.items()} for row in found.to_pylist()
-        ]
+        listed = found.to_pylist()
     except OverflowError as error:
         why = "partition values outside of the years 1 to 9999"
         raise TypeMismatchError(", ".join(found.column_names), "date or timestamp", why) from error
-    if not keys:
+    if not listed:
         return ChangeResult(instant=None)
+    _check_not_empty(format_, state, listed)
+    # The new rows are looked at as they are stored.
+    keys = [{name: None if value in ("", b"") else value for name, value in row.items()} for row in listed]
     predicate = simplify(bind(_one_of(keys, Op.NULL_SAFE_EQ), state.schema))
     handle = begin(format_, state, "WRITE", predicate, strategy=execution.strategy)
     added = written(handle, predicate, given)
@@ -89,6 +94,18 @@ def overwrite_partitions(
         discard(handle.format, added)
         raise
     return finish(handle, fragments, replacing(handle, [predicate], added), execution=execution)
+
+
+def _check_not_empty(format_: TableFormat, state: TableState, keys: Sequence[Mapping[str, Scalar]]) -> None:
+    """Refuse rows of a partition without characters that the table has beside the one without a value."""
+    empty = [row for row in keys if any(value in ("", b"") for value in row.values())]
+    if not empty:
+        return
+    predicate = simplify(bind(_one_of(empty, Op.NULL_SAFE_EQ), state.schema))
+    for file in writable(format_, "WRITE").live_files(state, predicate):
+        found = dict(zip(state.partition_columns, file.slice.partition_values))
+        names = tuple(name for name, value in found.items() if value in ("", b""))
+        raise EmptyPartitionError(format_.storage.url, names, str(found))
 
 
 def replace_listed(
@@ -163,13 +180,12 @@ def _details(keys: pa.Table) -> str:
 def _check_keys(keys: pa.Table, partition_columns: tuple[str, ...], url: str) -> None:
     """Refuse a row with a key that is null once it is stored, as a partition value without characters is."""
     for name, column in zip(keys.column_names, keys.columns):
-        lacking = pc.is_null(column)
-        if name in partition_columns and schema_of(keys.schema).field(name).type in (STRING, BINARY):
-            lacking = pc.or_kleene(lacking, pc.equal(pc.binary_length(column), 0))
-        refused = keys.filter(lacking)
-        if refused.num_rows:
-            wanted = f"equality of {', '.join(keys.column_names)}"
-            raise ReplaceWhereMismatchError(url, wanted, str(refused.slice(0, 1).to_pylist()[0]))
+        emptied = name in partition_columns and schema_of(keys.schema).field(name).type in (STRING, BINARY)
+        empty = keys.filter(pc.equal(pc.binary_length(column), 0)) if emptied else keys.slice(0, 0)
+        for refused, named in ((keys.filter(pc.is_null(column)), ()), (empty, (name,))):
+            if refused.num_rows:
+                wanted = f"equality of {', '.join(keys.column_names)}"
+                raise ReplaceWhereMismatchError(url, wanted, str(refused.slice(0, 1).to_pylist()[0]), named)
 
 
 def _distinct(data: pa.Table | KeyedRows, schema: Schema, columns: Sequence[str], url: str) -> pa.Table:

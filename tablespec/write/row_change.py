@@ -183,6 +183,7 @@ def begin(
     _check_names(target.storage.url, state, operation)
     on_read = state.properties.get(MERGE_ON_READ, "true") == "true"
     operation_id = new_operation_id()
+    files, known = narrowed_files(target, state, predicate)
     change_target = ChangeTarget(
         storage=target.storage,
         read=state.layout,
@@ -192,8 +193,8 @@ def begin(
         change_feed=operation in _RECORDING and state.properties.get(CHANGE_FEED) == "true",
         operation_id=operation_id,
         ops=_OPS[operation] if ops is None else ops,
+        empty_in=_empty_in(state, files),
     )
-    files, known = narrowed_files(target, state, predicate)
     return ChangeHandle(
         format=target,
         state=state,
@@ -216,6 +217,16 @@ def _check_names(url: str, state: TableState, operation: str) -> None:
         if name in taken:
             feature = f"a column of its own named {name}, the name of {taken[name]}"
             raise UnsupportedTableError(url, feature, "rename it to change rows")
+
+
+def _empty_in(state: TableState, files: Sequence[LiveFile]) -> dict[str, frozenset[str]]:
+    """The files whose value of a partition column has no characters, by the columns that have such."""
+    found: dict[str, set[str]] = {}
+    for file in files:
+        for name, value in zip(state.partition_columns, file.slice.partition_values):
+            if value in ("", b""):
+                found.setdefault(name, set()).add(_logged_path(file))
+    return {name: frozenset(paths) for name, paths in found.items()}
 
 
 def narrowed_files(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import NoReturn, Protocol, runtime_checkable
 
 import attrs
 import pyarrow as pa
@@ -16,7 +16,7 @@ from tablespec.arrow.row_text import row_text
 from tablespec.arrow.schema import arrow_schema
 from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import CommitConflictError, ReplaceWhereMismatchError
-from tablespec.expr.nodes import TRUE, Predicate
+from tablespec.expr.nodes import TRUE, Predicate, columns_of
 from tablespec.expr.render import render
 from tablespec.formats.base import NewFile
 from tablespec.formats.layout import WriteLayout
@@ -46,20 +46,25 @@ class RowWriter:
 
     def write(self, batches: pa.RecordBatchReader) -> tuple[NewFile, ...]:
         """The files that hold the rows now; when anything fails, no file is left behind."""
-        rows = (as_stored(batch, self.layout.partition_columns) for batch in fitted(batches, self.layout.schema))
-        checked = verified(self._satisfying(rows), self.rules)
+        checked = verified(self._satisfying(fitted(batches, self.layout.schema)), self.rules)
         if self.dry:
             return _unwritten(checked, self.layout.partition_columns)
         return write_files(self.storage, self.layout, checked, self.buffers)
 
     def _satisfying(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows as they will be read back; the first for which the predicate is not true then raises."""
         for batch in batches:
+            stored = as_stored(batch, self.layout.partition_columns)
             if self.predicate != TRUE:
-                held = matching(self.predicate, batch)
+                held = matching(self.predicate, stored)
                 if not pc.all(held).as_py():
-                    row = row_text(batch, pc.index(held, False).as_py())
-                    raise ReplaceWhereMismatchError(self.storage.url, render(self.predicate), row)
-            yield batch
+                    self._refuse(stored, batch, pc.index(held, False).as_py())
+            yield stored
+
+    def _refuse(self, stored: pa.RecordBatch, given: pa.RecordBatch, row: int) -> NoReturn:
+        asked = sorted({path[0] for path in columns_of(self.predicate)})
+        emptied = tuple(name for name in asked if given[name][row].is_valid and not stored[name][row].is_valid)
+        raise ReplaceWhereMismatchError(self.storage.url, render(self.predicate), row_text(stored, row), emptied)
 
 
 def _unwritten(batches: Iterator[pa.RecordBatch], partition_columns: tuple[str, ...]) -> tuple[NewFile, ...]:
