@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import attrs
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from tablespec.formats.base import LiveFile, RemembersReturns, SliceCodec, TableFormat
+from tablespec.formats.base import LiveFile, NewFile, RemembersReturns, SliceCodec, TableFormat
 from tablespec.model.file import FileSlice, Returned
 from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
 from tablespec.storage.store import Storage
+from tablespec.write.change_file import slice_of
 from tablespec.write.change_target import ChangeTarget
 from tablespec.write.data_file import GROUP, write_files
 from tablespec.write.fragment import Fragment
@@ -32,11 +34,12 @@ class _WithoutRows:
 
 @attrs.frozen(kw_only=True)
 class RewriteTask:
-    """A file to be written anew without some of its rows."""
+    """A file to be written anew without some of its rows, and with those of new files."""
 
     target: ChangeTarget
     slice: FileSlice
     deleted: bytes
+    joining: tuple[NewFile, ...] = ()
 
 
 def with_returned(format_: TableFormat, files: Sequence[LiveFile]) -> list[LiveFile]:
@@ -53,11 +56,25 @@ def _with_returned(file: LiveFile, back: Mapping[str, tuple[Returned, ...]]) -> 
     return attrs.evolve(file, slice=attrs.evolve(file.slice, base=base))
 
 
+def joining(files: Sequence[LiveFile], fragments: Iterable[Fragment]) -> list[tuple[NewFile, ...]]:
+    """For each file to be written anew the new files with rows of its group in its partition; none is named twice."""
+    new: dict[str, list[NewFile]] = {}
+    for file in (file for fragment in fragments for file in fragment.added):
+        new.setdefault(file.group, []).append(file)
+    found = []
+    for live in files:
+        of_group, values = new.get(live.slice.group.id, []), live.slice.partition_values
+        found.append(tuple(file for file in of_group if file.partition_values == values))
+        new[live.slice.group.id] = [file for file in of_group if file.partition_values != values]
+    return found
+
+
 def rewrite(task: RewriteTask) -> tuple[Fragment, ...]:
     """Write the rows of a file that stay into a new file of the same group; ids and commit versions are kept."""
     target = task.target
     added = write_files(target.storage, target.write, _staying(task))
-    return (Fragment(added=added, copied_rows=sum(file.stats.rows for file in added)),)
+    copied = sum(file.stats.rows for file in added) - sum(file.stats.rows for file in task.joining)
+    return (Fragment(added=added, copied_rows=copied),)
 
 
 def _staying(task: RewriteTask) -> Iterator[pa.RecordBatch]:
@@ -65,6 +82,7 @@ def _staying(task: RewriteTask) -> Iterator[pa.RecordBatch]:
     tracked = [
         name for name in (ROW_ID, ROW_COMMIT_VERSION) if target.write.row_id_column and name in target.read.hidden
     ]
-    rows = attrs.evolve(target, codec=_WithoutRows(target.codec, task.deleted)).reader((*target.schema.names, *tracked))
-    for batch in rows.open(task.slice):
+    rows = target.reader((*target.schema.names, *tracked))
+    staying = attrs.evolve(rows, codec=_WithoutRows(target.codec, task.deleted))
+    for batch in chain(staying.open(task.slice), *(rows.open(slice_of(file)) for file in task.joining)):
         yield batch.append_column(GROUP, pa.repeat(pa.scalar(task.slice.group.id), batch.num_rows))

@@ -39,7 +39,7 @@ from tablespec.write.change_file import DeletedRows, slice_of
 from tablespec.write.change_file import record as write_record
 from tablespec.write.change_target import ROW, ChangeTarget, RowOp
 from tablespec.write.check import constraints
-from tablespec.write.copy_on_write import RewriteTask, rewrite, with_returned
+from tablespec.write.copy_on_write import RewriteTask, joining, rewrite, with_returned
 from tablespec.write.data_file import GROUP
 from tablespec.write.execution import Execution, Running, Strategy, check_strategy
 from tablespec.write.fragment import Fragment, check_fragments, check_origin, discard_fragments, joined
@@ -274,7 +274,8 @@ def finish(
         if leaving.removed or leaving.partly:
             # A merge may turn out to remove rows only now.
             handle.format.check_removable(handle.state, handle.operation)
-        done += _rewritten(handle, leaving, execution.runner)
+        done, joined_files = _rewritten(handle, done, leaving, execution.runner)
+        abort(handle, joined_files)
         if _needs_change_files(handle, leaving):
             for files in write_record(handle.target, _told(leaving, record), execution.runner):
                 done.append(Fragment(change_files=files))
@@ -371,15 +372,21 @@ def _logged_path(file: LiveFile) -> str:
     return file.slice.base.logged_as
 
 
-def _rewritten(handle: ChangeHandle, leaving: _Leaving, runner: Runner) -> tuple[Fragment, ...]:
+def _rewritten(
+    handle: ChangeHandle, done: list[Fragment], leaving: _Leaving, runner: Runner
+) -> tuple[list[Fragment], list[Fragment]]:
+    """What was done with files written anew where rows are copied, and the files of new versions whose rows went into those."""
     if handle.strategy is not Strategy.COPY_ON_WRITE:
-        return ()
+        return done, []
     files = with_returned(handle.format, leaving.losing)
     tasks = [
-        RewriteTask(target=handle.target, slice=file.slice, deleted=positions.serialize())
-        for file, (_, positions, _) in zip(files, leaving.partly)
+        RewriteTask(target=handle.target, slice=file.slice, deleted=positions.serialize(), joining=new)
+        for file, (_, positions, _), new in zip(files, leaving.partly, joining(files, done))
     ]
-    return run_all(handle, rewrite, tasks, runner)
+    rewritten = run_all(handle, rewrite, tasks, runner)
+    taken = {file.path for task in tasks for file in task.joining}
+    left = [attrs.evolve(one, added=tuple(file for file in one.added if file.path not in taken)) for one in done]
+    return [*left, *rewritten], [Fragment(added=task.joining) for task in tasks]
 
 
 def _needs_change_files(handle: ChangeHandle, leaving: _Leaving) -> bool:
