@@ -33,26 +33,36 @@ class AmbiguousColumnError(TableSpecError):
 
 @attrs.define
 class InvalidPredicateError(TableSpecError):
-    """The text is not a predicate."""
+    """The text is not a predicate; `position` is None where no part of a text is meant."""
 
     text: str
-    position: int
+    position: int | None
     why: str
 
     def __str__(self) -> str:
-        return f"cannot read the predicate at position {self.position}: {self.why}\n  {self.text}\n  {' ' * self.position}^"
+        if self.position is None or not self.text:
+            return f"cannot read the predicate{f' {self.text!r}' if self.text else ''}: {self.why}"
+        return f"cannot read the predicate, {_place(self.text, self.position)}: {self.why}{_mark(self.text, self.position)}"
 
 
 @attrs.define
 class UnsupportedOperatorError(TableSpecError):
-    """The predicate uses something outside of the supported grammar."""
+    """The predicate uses something outside of the supported grammar; `position` is None where no text was written."""
 
     text: str
     operator: str
     supported: str
+    position: int | None = None
 
     def __str__(self) -> str:
-        return f"the predicate {self.text!r} uses {self.operator}, which is not supported; there are {self.supported}"
+        if self.position is None:
+            return (
+                f"the predicate {self.text!r} uses {self.operator}, which is not supported; there are {self.supported}"
+            )
+        return (
+            f"the text uses {self.operator}, {_place(self.text, self.position)}, which is not supported; "
+            f"there are {self.supported}{_mark(self.text, self.position)}"
+        )
 
 
 @attrs.define
@@ -88,11 +98,8 @@ class InvalidStatementError(TableSpecError):
     why: str
 
     def __str__(self) -> str:
-        line = self.text.count("\n", 0, self.position)
-        column = self.position - (self.text.rfind("\n", 0, self.position) + 1)
-        shown = self.text.split("\n")[line]
         return (
-            f"cannot run the statement, line {line + 1} column {column + 1}: {self.why}\n  {shown}\n  {' ' * column}^"
+            f"cannot run the statement, {_place(self.text, self.position)}: {self.why}{_mark(self.text, self.position)}"
         )
 
 
@@ -120,3 +127,17 @@ class UnknownTokenizerError(TableSpecError):
 
     def __str__(self) -> str:
         return f"there is no tokenizer {self.name!r}; there are {', '.join(self.known)}"
+
+
+def _place(text: str, position: int) -> str:
+    """The line and the column of a position, both from 1 on."""
+    return f"line {text.count(chr(10), 0, position) + 1} column {position - text.rfind(chr(10), 0, position)}"
+
+
+def _mark(text: str, position: int) -> str:
+    """The line that a position is in, and a caret below it."""
+    start = text.rfind("\n", 0, position) + 1
+    line = text[start:].split("\n", 1)[0].rstrip()
+    # The caret stands below its character only where each of them is as wide as a space.
+    shown = "".join(" " if character.isspace() else character for character in line)
+    return f"\n  {shown}\n  {' ' * (position - start)}^"

@@ -64,6 +64,25 @@ class PredicateSql(Dialect):
 
 _DIALECT = PredicateSql()
 
+# What the parts of a syntax tree are written with that have no place of their own.
+_WORDS: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.DPipe: "||",
+    exp.ILike: "ILIKE",
+    exp.RegexpLike: "RLIKE",
+    exp.Case: "CASE",
+    exp.Exists: "EXISTS",
+    exp.Select: "SELECT",
+    exp.Subquery: "SELECT",
+    exp.Tuple: "(",
+    exp.Placeholder: "?",
+    exp.CurrentDate: "CURRENT_DATE",
+    exp.CurrentTimestamp: "CURRENT_TIMESTAMP",
+}
 
 _Invalid = type[InvalidPredicateError | InvalidStatementError]
 
@@ -87,6 +106,48 @@ def syntax_tree(text: str) -> exp.Expr:
 def place_of(node: exp.Expr) -> int | None:
     """Where the first name or constant of a part of a syntax tree begins; None where it has none."""
     return min((one.meta["start"] for one in node.walk() if "start" in one.meta), default=None)
+
+
+def place_in(text: str, node: exp.Expr) -> int | None:
+    """Where the sign or keyword of a part of the syntax tree of `text` stands, or else the part, or what it is in."""
+    here, around = place_of(node), _place_around(node)
+    places = _places_of_word(text, _WORDS.get(type(node), ""))
+    left = _last_place(node.this) if isinstance(node, exp.Binary) else None
+    if left is not None or here is None:
+        start = left if left is not None else around
+        fallback = around if here is None else here
+        return min((place for place in places if start is not None and place > start), default=fallback)
+    return max((place for place in places if place < here), default=here)
+
+
+def _place_around(node: exp.Expr) -> int | None:
+    """The place of the nearest part around a part that has one."""
+    around = node.parent
+    while around is not None and place_of(around) is None:
+        around = around.parent
+    return None if around is None else place_of(around)
+
+
+def _last_place(node: exp.Expr) -> int | None:
+    """Where the last name or constant of a part begins; None where it has none."""
+    return max((one.meta["start"] for one in node.walk() if "start" in one.meta), default=None)
+
+
+def _places_of_word(text: str, word: str) -> list[int]:
+    """Where a sign or keyword stands in a text."""
+    return [
+        token.start
+        for token in (_known_tokens(text) if word else ())
+        if token.text.upper() == word and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
+    ]
+
+
+def _known_tokens(text: str) -> list[Token]:
+    """The tokens of a text; none where the query in it is an engine's, whose signs are not known here."""
+    try:
+        return _DIALECT.tokenize(text)
+    except TokenError:
+        return []
 
 
 def statement_tree(found: list[Token], text: str) -> exp.Expr:

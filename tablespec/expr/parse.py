@@ -7,7 +7,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from tablespec.errors import InvalidPredicateError, UnsupportedOperatorError
-from tablespec.expr.dialect import place_of, syntax_tree
+from tablespec.expr.dialect import place_in, place_of, syntax_tree
 from tablespec.expr.like import read_pattern
 from tablespec.expr.literal import cast, number
 from tablespec.expr.nodes import (
@@ -143,22 +143,23 @@ def read_condition(node: exp.Expr, text: str) -> Predicate:
             test = _TEXT_TESTS[type(node)]
             return Text(test, read_column(node.this, text), _string(node.expression, test.value, text))
         case exp.Anonymous() if node.name.upper() == "MATCH" and len(node.expressions) > 1:
-            return _match(node.expressions, text)
+            return _match(node, text)
         case exp.Binary() if type(node) in _OPS:
             compared = _compare(_OPS[type(node)], _operand(node.this, text), _operand(node.expression, text))
             return Not(compared) if isinstance(node, exp.NullSafeNEQ) else compared
         case _:
-            raise _unsupported(text, spoken_name(node))
+            raise _unsupported(node, text, spoken_name(node))
 
 
-def _match(arguments: list[exp.Expr], text: str) -> Match:
+def _match(node: exp.Anonymous, text: str) -> Match:
     """Columns, the query, and perhaps the name of a tokenizer."""
+    arguments = node.expressions
     count = next(
         (index for index, one in enumerate(arguments) if not isinstance(one, exp.Column | exp.Dot)), len(arguments)
     )
     texts = [_string(one, "MATCH", text) for one in arguments[count:]]
     if not count or not 1 <= len(texts) <= 2:
-        raise _unsupported(text, "MATCH with anything but columns, a query, and perhaps a tokenizer")
+        raise _unsupported(node, text, "MATCH with anything but columns, a query, and perhaps a tokenizer")
     return Match(tuple(read_column(one, text) for one in arguments[:count]), *texts)
 
 
@@ -186,7 +187,7 @@ def _compare(op: Op, left: Operand, right: Operand) -> Compare:
 
 def _between(node: exp.Between, text: str) -> Predicate:
     if node.args.get("symmetric"):
-        raise _unsupported(text, "BETWEEN SYMMETRIC")
+        raise _unsupported(node, text, "BETWEEN SYMMETRIC")
     operand = _operand(node.this, text)
     low, high = _operand(node.args["low"], text), _operand(node.args["high"], text)
     return And((_compare(Op.GE, operand, low), _compare(Op.LE, operand, high)))
@@ -194,7 +195,8 @@ def _between(node: exp.Between, text: str) -> Predicate:
 
 def _in(node: exp.In, text: str) -> Predicate:
     if not node.expressions:
-        raise _unsupported(text, "a subquery" if node.args.get("query") else "IN without a list of values")
+        query = node.args.get("query")
+        raise _unsupported(query or node, text, "a subquery" if query else "IN without a list of values")
     column = read_column(node.this, text)
     return In(column, tuple(Literal(read_constant(value, text)) for value in node.expressions))
 
@@ -207,7 +209,7 @@ def _is(node: exp.Is, text: str) -> Predicate:
         case exp.Boolean():
             return Compare(Op.NULL_SAFE_EQ, operand, Literal(read_constant(node.expression, text)))
         case other:
-            raise _unsupported(text, f"IS {spoken_name(other)}")
+            raise _unsupported(other, text, f"IS {spoken_name(other)}")
 
 
 def _like(node: exp.Like, escape: str | None, text: str) -> Predicate:
@@ -215,7 +217,7 @@ def _like(node: exp.Like, escape: str | None, text: str) -> Predicate:
     try:
         test, value = read_pattern(_string(node.expression, "LIKE", text), escape)
     except ValueError as error:
-        raise _unsupported(text, str(error)) from None
+        raise _unsupported(node.expression, text, str(error)) from None
     found = Compare(Op.EQ, column, Literal(value)) if test is None else Text(test, column, value)
     return Not(found) if node.args.get("negate") else found
 
@@ -232,17 +234,18 @@ def read_column(node: exp.Expr, text: str) -> Column:
     inner = node.unnest()
     if not isinstance(inner, exp.Column | exp.Dot):
         constant = isinstance(inner, exp.Literal | exp.Boolean | exp.Null | exp.HexString)
-        raise _unsupported(text, "a value where a column must stand" if constant else spoken_name(inner))
+        raise _unsupported(inner, text, "a value where a column must stand" if constant else spoken_name(inner))
     parts = inner.parts
     if not all(isinstance(part, exp.Identifier) for part in parts):
-        raise _unsupported(text, spoken_name(next(part for part in parts if not isinstance(part, exp.Identifier))))
+        odd = next(part for part in parts if not isinstance(part, exp.Identifier))
+        raise _unsupported(odd, text, spoken_name(odd))
     return Column(tuple(part.name for part in parts))
 
 
 def _string(node: exp.Expr, where: str, text: str) -> str:
     value = read_constant(node, text)
     if not isinstance(value, str):
-        raise _unsupported(text, f"{where} with anything but a string")
+        raise _unsupported(node, text, f"{where} with anything but a string")
     return value
 
 
@@ -264,13 +267,13 @@ def read_constant(node: exp.Expr, text: str) -> Scalar:
         case exp.Cast() if type(node) is exp.Cast:
             return _cast(node, text)
         case _:
-            raise _unsupported(text, spoken_name(node))
+            raise _unsupported(node, text, spoken_name(node))
 
 
 def _number(node: exp.Literal, text: str) -> Scalar:
     value = number(node.this)
     if value is None:
-        raise _unsupported(text, f"the number {node.this}")
+        raise _unsupported(node, text, f"the number {node.this}")
     return value
 
 
@@ -282,7 +285,7 @@ def _negated(node: exp.Neg, text: str) -> Scalar:
             # The unary minus of a decimal rounds to 28 digits.
             return value.copy_negate()
         case _:
-            raise _unsupported(text, "the operator - on anything but a number")
+            raise _unsupported(node, text, "the operator - on anything but a number")
 
 
 def _cast(node: exp.Cast, text: str) -> Scalar:
@@ -305,7 +308,7 @@ def read_type(node: exp.Cast, text: str) -> DataType:
     sizes = tuple(int(size.name) for size in node.to.expressions if size.name.isdecimal())
     type_ = DecimalType(*sizes) if kind == exp.DataType.Type.DECIMAL and len(sizes) == 2 else _TYPES.get(kind)
     if type_ is None or node.args.get("format") or (sizes and type_ in _TYPES.values()):
-        raise _unsupported(text, f"CAST to {node.to.sql()}")
+        raise _unsupported(node, text, f"CAST to {node.to.sql()}")
     return type_
 
 
@@ -324,5 +327,5 @@ def spoken_name(node: exp.Expr) -> str:
     return node.key.upper()
 
 
-def _unsupported(text: str, operator: str) -> UnsupportedOperatorError:
-    return UnsupportedOperatorError(text, operator, SUPPORTED)
+def _unsupported(node: exp.Expr, text: str, operator: str) -> UnsupportedOperatorError:
+    return UnsupportedOperatorError(text, operator, SUPPORTED, place_in(text, node))

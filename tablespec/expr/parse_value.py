@@ -7,7 +7,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from tablespec.errors import InvalidPredicateError, UnsupportedOperatorError
-from tablespec.expr.dialect import place_of, syntax_tree
+from tablespec.expr.dialect import place_in, place_of, syntax_tree
 from tablespec.expr.literal import cast
 from tablespec.expr.nodes import FALSE, TRUE, Literal, Not, Predicate
 from tablespec.expr.parse import cast_place, read_column, read_condition, read_constant, read_type, spoken_name
@@ -76,7 +76,7 @@ def read_value(node: exp.Expr, text: str) -> Value:
     """The value of a part of the syntax tree of `text`."""
     value = _value(node, text)
     if _depth(value) > MAX_DEPTH:
-        raise InvalidPredicateError(text, 0, "it is nested too deeply")
+        raise InvalidPredicateError(text, place_of(node) or 0, "it is nested too deeply")
     return value
 
 
@@ -149,7 +149,7 @@ def _call(node: exp.Expr, text: str) -> Value:
     function, keys = _CALLS[type(node)]
     extra = [key for key, part in node.args.items() if key not in keys and isinstance(part, exp.Expr | str)]
     if extra:
-        raise _unsupported(text, f"the function {function.value} with {' and '.join(sorted(extra))}")
+        raise _unsupported(node, text, f"the function {function.value} with {' and '.join(sorted(extra))}")
     parts = [node.args.get(key) for key in keys]
     nodes = [part for given in parts if given is not None for part in (given if isinstance(given, list) else [given])]
     if not FUNCTIONS[function].takes(len(nodes)):
@@ -192,9 +192,9 @@ def _truth(predicate: Predicate) -> Value:
 def _refused(node: exp.Expr, text: str) -> UnsupportedOperatorError:
     name = node.name if isinstance(node, exp.Anonymous) else node.sql_name() if isinstance(node, exp.Func) else ""
     if name.lower() in _CHANGING:
-        return _unsupported(text, f"the function {name.lower()} that does not always give the same")
-    return _unsupported(text, spoken_name(node))
+        return _unsupported(node, text, f"the function {name.lower()} that does not always give the same")
+    return _unsupported(node, text, spoken_name(node))
 
 
-def _unsupported(text: str, operator: str) -> UnsupportedOperatorError:
-    return UnsupportedOperatorError(text, operator, SUPPORTED_VALUES)
+def _unsupported(node: exp.Expr, text: str, operator: str) -> UnsupportedOperatorError:
+    return UnsupportedOperatorError(text, operator, SUPPORTED_VALUES, place_in(text, node))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 from sqlglot import exp
 
+from tablespec.expr.dialect import place_of
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.parse import read_column, read_condition
 from tablespec.expr.parse_value import read_value
@@ -100,6 +101,8 @@ class Scope:
         found = next((qualifier for qualifier in self.qualifiers if qualifier.matches(path)), None)
         if found is not None:
             kept = [*([exp.to_identifier(found.becomes)] if found.becomes else []), *parts[len(found.parts) :]]
+            # What is refused is pointed at where it begins, its qualifier included.
+            kept[0].meta["start"] = place_of(column)
             for key, part in zip(("this", "table", "db", "catalog"), [*reversed(kept), None, None, None]):
                 column.set(key, part)
         elif len(path) > 1 and path[0].lower() in {qualifier.becomes for qualifier in self.qualifiers}:

@@ -80,7 +80,36 @@ def test_the_fields_of_an_error_may_be_given_by_position():
 def test_a_predicate_is_shown_with_a_mark_below_the_place():
     error = errors.InvalidPredicateError("id > > 1", 5, "a value is missing")
 
-    assert str(error) == "cannot read the predicate at position 5: a value is missing\n  id > > 1\n       ^"
+    assert str(error) == "cannot read the predicate, line 1 column 6: a value is missing\n  id > > 1\n       ^"
+
+
+def test_of_a_predicate_of_several_lines_only_the_line_of_the_place_is_shown():
+    error = errors.InvalidPredicateError("id = 1\n\tAND x > > 1\nAND y", 15, "a value is missing")
+
+    assert str(error) == "cannot read the predicate, line 2 column 9: a value is missing\n   AND x > > 1\n          ^"
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "sentence"),
+    [
+        ("", None, "cannot read the predicate: there is none"),
+        ("", 0, "cannot read the predicate: there is none"),
+        ("5", None, "cannot read the predicate '5': there is none"),
+    ],
+)
+def test_a_problem_without_a_place_in_a_text_is_told_without_one(text, position, sentence):
+    assert str(errors.InvalidPredicateError(text, position, "there is none")) == sentence
+
+
+def test_what_is_not_supported_is_shown_with_a_mark_below_the_place():
+    error = errors.UnsupportedOperatorError("id = 1\nAND a + 1 = 2", "the operator +", "columns", 13)
+
+    assert str(error) == (
+        "the text uses the operator +, line 2 column 7, which is not supported; there are columns\n  AND a + 1 = 2\n        ^"
+    )
+    assert str(errors.UnsupportedOperatorError("a + 1", "the operator +", "columns")) == (
+        "the predicate 'a + 1' uses the operator +, which is not supported; there are columns"
+    )
 
 
 def test_a_hint_is_given_only_where_there_is_one():

@@ -138,7 +138,7 @@ def test_a_change_of_every_row_is_refused(where, command, table):
         (["update", "{}", "--set", "fare=1", "--set", "`fare`=2", "--where", "id = 1"], "'fare' is given twice"),
         (["update", "{}", "--set", "fare=1", "--set", "fare=2", "--where", "id = 1"], "'fare' is given twice"),
         (["update", "{}", "--set", "nothing=1", "--where", "id = 1"], "has no column 'nothing'"),
-        (["delete", "{}", "--where", "fare +"], "cannot read the predicate at position"),
+        (["delete", "{}", "--where", "fare +"], "cannot read the predicate, line 1 column"),
         (["replace-where", "{}", "--where", "id = 1"], "Missing option '--data'"),
         (["replace-where", "{}", "--where", "id = 1", "--data", "x.txt"], "does not end in one of .parquet, .csv"),
         (["replace-where", "{}", "--where", "id = 1", "--data", "x.csv"], "error: x.csv: "),

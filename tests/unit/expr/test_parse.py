@@ -241,6 +241,39 @@ def test_sql_beyond_predicates_is_refused_by_name(text: str, operator: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("b = 1 AND a + 1 = 2", "+"),
+        ("a - -b = 2 - 1", "- -b"),
+        ("id = 1 OR id IN (SELECT id FROM x)", "SELECT"),
+        ("id = 1 AND EXISTS (SELECT 1)", "EXISTS"),
+        ("b = 'CASE' AND a = CASE WHEN b THEN 1 END", "CASE WHEN"),
+        ("`upper`.b = 1 AND upper(a) = 'X'", "upper(a)"),
+        ("a = 1 AND a = now()", "now"),
+        ("a = 1 AND a ILIKE 'x%'", "ILIKE"),
+        ("a = 's_' OR a LIKE 's_'", "'s_'$"),
+        ("a = 1 AND CAST(b AS INT) = 1", "b AS"),
+        ("b = 1 AND a::int = 1", "a::"),
+        ("a = 1 AND (a, b) IN ((1, 2))", "(a"),
+        ("a = 1 AND a = ?", "?"),
+        ("a = 1 AND a = CURRENT_DATE", "CURRENT_DATE"),
+        ("a = 1 AND a = b || c", "||"),
+        ("a = 1 AND b IN ()", "b"),
+        ("a = 1 AND 5", "5"),
+        ("a = 1 AND\n  5 = ANY(b)", "b"),
+        ("a = 1 AND MATCH(a, b)", "MATCH"),
+        ("a = 1 AND CAST(2 AS UUID) = b", "CAST"),
+    ],
+)
+def test_what_is_not_supported_is_told_with_its_place(text: str, marked: str) -> None:
+    with pytest.raises(UnsupportedOperatorError) as caught:
+        parse(text)
+
+    place = text.rindex(marked[:-1]) if marked.endswith("$") else text.index(marked)
+    assert caught.value.position == place
+
+
+@pytest.mark.parametrize(
     ("text", "position"),
     [
         ("", 0),

@@ -168,6 +168,26 @@ def test_what_values_cannot_say_is_refused_by_name(text: str, named: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("a + now()", "now"),
+        ("a * (SELECT b FROM o)", "SELECT"),
+        ("CASE WHEN a + 1 > 2 THEN 1 END", "+"),
+        ("if(upper(a) = 'X', 1, 2)", "upper"),
+        ("1 + floor(a, 2)", "floor"),
+        ("a + ?", "?"),
+        ("a || b[0]", "b"),
+        ("a + CAST(b AS ARRAY<INT>)", "CAST"),
+    ],
+)
+def test_what_values_cannot_say_is_told_with_its_place(text: str, marked: str) -> None:
+    with pytest.raises(UnsupportedOperatorError) as caught:
+        parse_value(text)
+
+    assert caught.value.position == text.index(marked)
+
+
+@pytest.mark.parametrize(
     ("text", "position", "why"),
     [
         ("", 0, "there is no condition"),

@@ -184,3 +184,27 @@ def test_the_place_of_a_problem_is_shown_below_its_line():
     assert str(caught.value) == (
         "cannot run the statement, line 3 column 3: LIMIT is not supported here\n    LIMIT 3\n    ^"
     )
+
+
+@pytest.mark.parametrize(
+    ("statement", "marked"),
+    [
+        ("DELETE FROM trips\nWHERE id IN (SELECT id FROM x)", "SELECT"),
+        ("DELETE FROM trips\nWHERE EXISTS (SELECT 1)", "EXISTS"),
+        ("UPDATE t SET a = 1,\n  b = trips(a) WHERE c", "trips"),
+        ("DELETE FROM t WHERE a = 's_' OR\n t.b LIKE 's_'", "'s_'"),
+        ("UPDATE t SET b = 1 WHERE\n CAST(t.b AS INT) = 1", "t.b"),
+        ("INSERT INTO t VALUES (1),\n (now())", "now"),
+        ("MERGE INTO t USING s ON t.a = s.a\nWHEN MATCHED AND\n  t.a + 1 = s.b THEN DELETE", "+"),
+    ],
+)
+def test_what_predicates_and_values_cannot_say_is_told_with_its_place(statement, marked):
+    with pytest.raises(UnsupportedOperatorError) as caught:
+        parse_statement(statement)
+
+    place = statement.rindex(marked)
+    line = statement.count("\n", 0, place)
+    column = place - statement.rfind("\n", 0, place)
+    assert caught.value.position == place
+    assert f"line {line + 1} column {column}" in str(caught.value)
+    assert str(caught.value).endswith(f"\n  {statement.splitlines()[line]}\n  {' ' * (column - 1)}^")
