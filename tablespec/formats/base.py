@@ -456,8 +456,15 @@ class WritesVectors(Protocol):
 
 
 @runtime_checkable
-class RemembersReturns(Protocol):
-    """A table that remembers which rows restores brought back, until they are moved to other files."""
+class KnowsVersions(Protocol):
+    """A table that knows how new the rows of files are which keep no versions of their own, or which a restore brought back."""
+
+    def newest_rows(self, paths: frozenset[str]) -> Mapping[str, int]:
+        """The version of the newest rows of each of these files, given as logged; files older than the log are left out.
+
+        Rows that were only moved are as new as the newest of the files that they came from.
+        """
+        ...
 
     def returned(self, files: Sequence[LiveFile]) -> Mapping[str, tuple[Returned, ...]]:
         """Which rows came back at which versions, by the paths of their files as logged; files without any are left out."""

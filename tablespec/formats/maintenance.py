@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Protocol, runtime_checkable
 
@@ -47,13 +47,6 @@ class MaintainableFormat(WritableFormat, Protocol):
 
     def disposable(self, state: TableState, files: Iterable[FileInfo]) -> Sequence[FileInfo]:
         """Those of the files below the table that may be removed when no instant needs them; what is hidden is somebody's."""
-        ...
-
-    def newest_rows(self, paths: frozenset[str]) -> Mapping[str, int]:
-        """The version of the newest rows of each of these files, given as logged; files older than the log are left out.
-
-        Rows that were only moved are as new as the newest of the files that they came from.
-        """
         ...
 
     def domain(self, state: TableState, name: str) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
@@ -26,7 +26,7 @@ from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
 from tablespec.read.file_index import Filters, bound_filters
 from tablespec.txn.transaction import Retries, new_operation_id
 from tablespec.write.append import commit_files, discard
-from tablespec.write.copy_on_write import with_returned
+from tablespec.write.copy_on_write import with_versions
 from tablespec.write.execution import Retrying
 from tablespec.write.runner import Runner, gathered
 
@@ -132,7 +132,7 @@ def begin(
         operation=operation,
         predicate=predicate,
         target=moving,
-        files=tuple(with_returned(target, _with_versions(target, files)) if moving.write.row_id_column else files),
+        files=tuple(with_versions(target, files) if moving.write.row_id_column else files),
         skips=skips,
         now=now,
     )
@@ -255,25 +255,6 @@ def _target(format_: MaintainableFormat, state: TableState) -> RewriteTarget:
 def _movable(file: LiveFile, resting: frozenset[str]) -> bool:
     # Text partitions of other writers may be empty, which would be written as null: their files stay as they are.
     return logged_path(file.slice) not in resting and "" not in file.slice.partition_values
-
-
-def _with_versions(format_: MaintainableFormat, files: Sequence[LiveFile]) -> list[LiveFile]:
-    """The files, each with a commit version for its rows: where their writer kept none, that of the newest of them."""
-    bases = [file.slice.base for file in files if file.slice.base is not None]
-    lacking = frozenset(base.logged_as for base in bases if base.row_commit_version is None)
-    if not lacking:
-        return list(files)
-    # What is older than the log is older than every instant from which one can ask for changes.
-    versions = {**dict.fromkeys(lacking, 0), **format_.newest_rows(lacking)}
-    return [_with_version(file, versions) for file in files]
-
-
-def _with_version(file: LiveFile, versions: Mapping[str, int]) -> LiveFile:
-    base = file.slice.base
-    if base is None or base.logged_as not in versions:
-        return file
-    base = attrs.evolve(base, row_commit_version=versions[base.logged_as])
-    return attrs.evolve(file, slice=attrs.evolve(file.slice, base=base))
 
 
 def _vanished(job: RewriteJob) -> set[str]:

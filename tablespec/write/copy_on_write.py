@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from tablespec.formats.base import LiveFile, NewFile, RemembersReturns, SliceCodec, TableFormat
+from tablespec.formats.base import KnowsVersions, LiveFile, NewFile, SliceCodec, TableFormat
 from tablespec.model.file import FileSlice, Returned
 from tablespec.model.row import ROW_COMMIT_VERSION, ROW_ID
 from tablespec.storage.store import Storage
@@ -42,17 +42,27 @@ class RewriteTask:
     joining: tuple[NewFile, ...] = ()
 
 
-def with_returned(format_: TableFormat, files: Sequence[LiveFile]) -> list[LiveFile]:
-    """The files, each told which of its rows a restore brought back: rows that move take the version of their return along."""
-    back = format_.returned(files) if isinstance(format_, RemembersReturns) else {}
-    return [_with_returned(file, back) for file in files]
+def with_versions(format_: TableFormat, files: Sequence[LiveFile]) -> list[LiveFile]:
+    """The files, each told how new its rows are, which rows that move take along.
+
+    Where its writer kept no versions all its rows are as new as the newest of them; rows that a restore brought back are as new as that.
+    """
+    if not isinstance(format_, KnowsVersions):
+        return list(files)
+    bases = [file.slice.base for file in files if file.slice.base is not None]
+    lacking = frozenset(base.logged_as for base in bases if base.row_commit_version is None)
+    # What is older than the log is older than every instant from which one can ask for changes.
+    versions = {**dict.fromkeys(lacking, 0), **format_.newest_rows(lacking)} if lacking else {}
+    back = format_.returned(files)
+    return [_with_versions(file, versions, back) for file in files]
 
 
-def _with_returned(file: LiveFile, back: Mapping[str, tuple[Returned, ...]]) -> LiveFile:
+def _with_versions(file: LiveFile, versions: Mapping[str, int], back: Mapping[str, tuple[Returned, ...]]) -> LiveFile:
     base = file.slice.base
-    if base is None or base.logged_as not in back:
+    if base is None:
         return file
-    base = attrs.evolve(base, returned=back[base.logged_as])
+    version = versions.get(base.logged_as, base.row_commit_version)
+    base = attrs.evolve(base, row_commit_version=version, returned=back.get(base.logged_as, base.returned))
     return attrs.evolve(file, slice=attrs.evolve(file.slice, base=base))
 
 

@@ -39,7 +39,7 @@ from tablespec.write.change_file import DeletedRows, slice_of
 from tablespec.write.change_file import record as write_record
 from tablespec.write.change_target import ROW, ChangeTarget, RowOp
 from tablespec.write.check import constraints
-from tablespec.write.copy_on_write import RewriteTask, joining, rewrite, with_returned
+from tablespec.write.copy_on_write import RewriteTask, joining, rewrite, with_versions
 from tablespec.write.data_file import GROUP
 from tablespec.write.execution import Execution, Running, Strategy, check_strategy
 from tablespec.write.fragment import Fragment, check_fragments, check_origin, discard_fragments, joined
@@ -378,7 +378,8 @@ def _rewritten(
     """What was done with files written anew where rows are copied, and the files of new versions whose rows went into those."""
     if handle.strategy is not Strategy.COPY_ON_WRITE:
         return done, []
-    files = with_returned(handle.format, leaving.losing)
+    tracked = handle.target.write.row_id_column
+    files = with_versions(handle.format, leaving.losing) if tracked else leaving.losing
     tasks = [
         RewriteTask(target=handle.target, slice=file.slice, deleted=positions.serialize(), joining=new)
         for file, (_, positions, _), new in zip(files, leaving.partly, joining(files, done))

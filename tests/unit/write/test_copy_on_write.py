@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 import tablespec
 from tablespec import Strategy
@@ -79,3 +80,18 @@ def test_the_files_whose_rows_went_into_others_are_not_left_behind(table, tmp_pa
     stored = {path for path in contents(tmp_path) if path.endswith(".parquet") and "_delta_log" not in path}
     named = {entry.slice.base.path for at in (1, 2) for entry in table.scan(at=at).slices}
     assert stored == named
+
+
+def test_rows_that_another_client_only_moved_are_no_newer_for_being_copied(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA)
+    for ids in ([1], [2, 3]):
+        table.append(pa.table({"id": ids, "city": ["sf"] * len(ids), "v": [0] * len(ids)}, SCHEMA))
+    DeltaTable(tmp_path).optimize.compact()
+    table.append(pa.table({"id": [4], "city": ["sf"], "v": [0]}, SCHEMA))
+
+    table.delete("id = 3", strategy=COPY)
+
+    versions = table.scan(columns=["id", "_row_commit_version"])
+    assert_same_rows(versions, [(1, 2), (2, 2), (4, 4)])
+    for after in (2, 3):
+        assert_same_rows(table.incremental(after, columns=["id"]), [(4,)])
