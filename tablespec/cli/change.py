@@ -65,7 +65,7 @@ def replace_where(
     data: Annotated[str, typer.Option(metavar="FILE", help="The new rows: a .parquet, .csv or .json file.")],
     data_columns: DataColumns = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be deleted, or which new row refused.")
+        bool, typer.Option("--dry-run", help="Only say what would happen, or which new row is refused.")
     ] = False,
     as_json: AsJson = False,
     storage_option: StorageOption = None,

@@ -14,7 +14,7 @@ from tablespec_spark.merge import MOST_SENT, FrameSource
 from tablespec_spark.schema import spark_schema
 
 import tablespec
-from tablespec.errors import MultipleMatchesError
+from tablespec.errors import EmptyKeyError, MultipleMatchesError
 from tests.rows import assert_same_rows
 from tests.unit.engines.spark.types import EVERY_TYPE, NESTED
 
@@ -196,14 +196,26 @@ def test_columns_of_every_type_come_through_as_they_are(spark, tmp_path):
     assert_same_rows(table.scan(where="k < 3"), first)
 
 
-def test_of_rows_without_a_key_an_upsert_inserts_one_as_on_the_driver(spark, tmp_path):
-    once, spread = (_table(tmp_path / name) for name in ("once", "spread"))
+def test_rows_without_a_key_are_refused_by_an_upsert_as_on_the_driver(spark, tmp_path):
+    table = _table(tmp_path / "t")
+    before = _files(table)
     data = _frame(spark).repartition(4)
+
+    for source in (data.toArrow(), FrameSource(data)):
+        with pytest.raises(EmptyKeyError, match=r"no value in id.*'city': 'ny'"):
+            table.upsert(source, order_by="fare")
+
+    assert _files(table) == before
+
+
+def test_an_upsert_changes_the_same_rows_as_on_the_driver(spark, tmp_path):
+    once, spread = (_table(tmp_path / name) for name in ("once", "spread"))
+    data = _frame(spark).where("id is not null").repartition(4)
 
     wanted = once.upsert(data.toArrow(), order_by="fare")
     done = spread.upsert(FrameSource(data), order_by="fare")
 
-    assert (done.rows_updated, done.rows_inserted) == (wanted.rows_updated, wanted.rows_inserted) == (30, 31)
+    assert (done.rows_updated, done.rows_inserted) == (wanted.rows_updated, wanted.rows_inserted) == (30, 30)
     assert_same_rows(spread.scan(), once.scan())
 
 
