@@ -71,7 +71,7 @@ def parsed(predicate: Predicate | str) -> Predicate:
 def _require(found: object, expected: type | UnionType, why: str) -> None:
     """Refuse what no predicate is made of, which type checkers would have told."""
     if not isinstance(found, expected):
-        raise InvalidPredicateError(repr(found), 0, why)
+        raise InvalidPredicateError(repr(found), None, why)
 
 
 def _bound(predicate: Predicate, schema: Schema) -> Predicate:
@@ -109,7 +109,7 @@ def _column(column: Column, schema: Schema) -> Column:
     _require(column, Column, "a column is a Column, such as Column(('id',)), and a value a Literal")
     _require(column.path, tuple, "the path of a column is a tuple of names, such as ('id',)")
     fields = [schema.field(*column.path[: depth + 1]) for depth in range(len(column.path))]
-    return Column(tuple(field.name for field in fields), fields[-1].type)
+    return Column(tuple(field.name for field in fields), fields[-1].type, column.written)
 
 
 def _operand(operand: Operand, schema: Schema) -> Operand:
@@ -123,7 +123,7 @@ def _operand(operand: Operand, schema: Schema) -> Operand:
 def _text_column(column: Column, schema: Schema, test: str) -> Column:
     found = _column(column, schema)
     if found.type != STRING:
-        raise TypeMismatchError(found.name, str(found.type), test)
+        raise TypeMismatchError(found.spoken_name, str(found.type), test)
     return found
 
 
@@ -143,7 +143,9 @@ def _compare(op: Op, left: Operand, right: Operand) -> Predicate:
             return _compare_value(op, left, value)
         case Column(), Column():
             if not _comparable(left.type, right.type):
-                raise TypeMismatchError(left.name, str(left.type), f"column {right.name} of type {right.type}")
+                raise TypeMismatchError(
+                    left.spoken_name, str(left.type), f"column {right.spoken_name} of type {right.type}"
+                )
             return Compare(op, left, right)
         case _:
             raise AssertionError(left, right)
@@ -177,13 +179,13 @@ def _compare_value(op: Op, column: Column, value: Scalar) -> Predicate:
 def _place(column: Column, value: Scalar) -> At | JustAbove | AboveAll | BelowAll:
     found = None if column.type is None else place(value, column.type)
     if found is None:
-        raise TypeMismatchError(column.name, str(column.type), f"the value {value!r}")
+        raise TypeMismatchError(column.spoken_name, str(column.type), f"the value {value!r}")
     return found
 
 
 def _require_comparable(column: Column) -> None:
     if not _comparable(column.type, column.type):
-        raise TypeMismatchError(column.name, str(column.type), "a comparison; only IS NULL can be asked")
+        raise TypeMismatchError(column.spoken_name, str(column.type), "a comparison; only IS NULL can be asked")
 
 
 def _compare_gap(op: Op, column: Column, below: Literal) -> Predicate:

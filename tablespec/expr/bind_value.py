@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
+import attrs
+
 from tablespec.errors import TypeMismatchError, UnsupportedOperatorError
 from tablespec.expr.bind import bind, parsed
 from tablespec.expr.literal import cast
@@ -105,7 +107,7 @@ def _literal(value: Scalar) -> Literal:
 
 def _cast(value: Value, type_: DataType) -> Value:
     if not castable(type_of(value), type_):
-        raise TypeMismatchError(render_value(value), str(type_of(value)), f"a CAST to {type_}")
+        raise TypeMismatchError(render_value(_spoken_value(value)), str(type_of(value)), f"a CAST to {type_}")
     if isinstance(value, Literal):
         try:
             return Literal(cast(value.value, type_), type_)
@@ -140,7 +142,8 @@ def _assigned(value: Value, target: DataType, column: str) -> Value:
     if type_of(value) == target:
         return value
     if not assignable(type_of(value), target):
-        raise TypeMismatchError(column, str(target), f"{render_value(value)} of type {type_of(value)} without a CAST")
+        written = render_value(_spoken_value(value))
+        raise TypeMismatchError(column, str(target), f"{written} of type {type_of(value)} without a CAST")
     return Cast(value, target)
 
 
@@ -167,7 +170,7 @@ def _follows(value: Value, type_: DataType) -> bool:
 
 
 def _mismatch(value: Value, place: str) -> TypeMismatchError:
-    name = value.name if isinstance(value, Column) else render_value(value)
+    name = value.spoken_name if isinstance(value, Column) else render_value(_spoken_value(value))
     return TypeMismatchError(name, str(type_of(value)), place)
 
 
@@ -268,12 +271,25 @@ def _nullif(function: Function, arguments: tuple[Value, ...]) -> Value:
     return Call(function, (value, _as(other, type_) if _follows(other, type_) or other.type == VOID else other), type_)
 
 
+def _spoken_value(value: Value) -> Value:
+    """The value with the tables of its columns named as the text calls them."""
+    match value:
+        case Column():
+            return Column(value.spoken_path)
+        case Call(_, arguments):
+            return attrs.evolve(value, arguments=tuple(map(_spoken_value, arguments)))
+        case Cast(inner, type_):
+            return Cast(_spoken_value(inner), type_)
+        case _:
+            return value
+
+
 def _spoken(function: Function) -> str:
     return f"the {'function' if function.value.isalpha() else 'operator'} {function.value}"
 
 
 def _unsupported(function: Function, arguments: tuple[Value, ...], operator: str) -> UnsupportedOperatorError:
-    return UnsupportedOperatorError(render_value(Call(function, arguments)), operator, SUPPORTED_VALUES)
+    return UnsupportedOperatorError(render_value(_spoken_value(Call(function, arguments))), operator, SUPPORTED_VALUES)
 
 
 _RULES: dict[Function, Callable[[Function, tuple[Value, ...]], Value]] = {

@@ -114,9 +114,10 @@ def place_in(text: str, node: exp.Expr) -> int | None:
     places = _places_of_word(text, _WORDS.get(type(node), ""))
     left = _last_place(node.this) if isinstance(node, exp.Binary) else None
     if left is not None or here is None:
-        start = left if left is not None else around
+        # What nothing has a place around is the first of its kind.
+        start = left if left is not None else -1 if around is None else around
         fallback = around if here is None else here
-        return min((place for place in places if start is not None and place > start), default=fallback)
+        return min((place for place in places if place > start), default=fallback)
     return max((place for place in places if place < here), default=here)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -50,16 +51,47 @@ _NEGATED = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.GE: Op.LT, Op.LE: Op.GT
 
 
 @attrs.frozen
+class Written:
+    """Where in SQL text a column stands.
+
+    `tables` are the tables that the text is about: what a path begins with, and what the text calls it.
+    """
+
+    text: str
+    position: int | None
+    tables: tuple[tuple[str, str], ...] = ()
+
+
+@attrs.frozen
 class Column:
-    """A column, or a field of a struct column; `type` is None until bound."""
+    """A column, or a field of a struct column; `type` is None until bound.
+
+    `written` is for what errors say: columns are the same wherever they are written.
+    """
 
     path: tuple[str, ...]
     type: DataType | None = None
+    written: Written | None = attrs.field(default=None, eq=False, repr=False)
 
     @property
     def name(self) -> str:
         """The path joined by dots."""
         return ".".join(self.path)
+
+    @property
+    def spoken_path(self) -> tuple[str, ...]:
+        """The path from the table on, which has the name that the text gives it."""
+        return (self.spoken_table(self.path[0]), *self.path[1:])
+
+    @property
+    def spoken_name(self) -> str:
+        """The spoken path joined by dots."""
+        return ".".join(self.spoken_path)
+
+    def spoken_table(self, table: str) -> str:
+        """What the text calls a table."""
+        tables = () if self.written is None else self.written.tables
+        return next((spoken for name, spoken in tables if name == table.lower()), table)
 
 
 @attrs.frozen
@@ -155,19 +187,25 @@ FALSE = Literal(False)
 
 def columns_of(predicate: Predicate) -> frozenset[tuple[str, ...]]:
     """The paths of all columns that a predicate looks at."""
+    return frozenset(column.path for column in columns_in(predicate))
+
+
+def columns_in(predicate: Predicate) -> Iterator[Column]:
+    """All columns that a predicate looks at, as often as it does."""
     match predicate:
         case Literal():
-            return frozenset()
+            return
         case Compare(_, left, right):
-            return frozenset(operand.path for operand in (left, right) if isinstance(operand, Column))
+            yield from (operand for operand in (left, right) if isinstance(operand, Column))
         case In(column, _) | IsNull(column) | Text(_, column, _):
-            return frozenset((column.path,))
+            yield column
         case Match(columns):
-            return frozenset(column.path for column in columns)
+            yield from columns
         case And(operands) | Or(operands):
-            return frozenset().union(*(columns_of(operand) for operand in operands))
+            for operand in operands:
+                yield from columns_in(operand)
         case Not(operand):
-            return columns_of(operand)
+            yield from columns_in(operand)
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:

@@ -26,6 +26,7 @@ from tablespec.expr.nodes import (
     Scalar,
     Text,
     TextTest,
+    Written,
 )
 from tablespec.model.schema import (
     BINARY,
@@ -239,7 +240,8 @@ def read_column(node: exp.Expr, text: str) -> Column:
     if not all(isinstance(part, exp.Identifier) for part in parts):
         odd = next(part for part in parts if not isinstance(part, exp.Identifier))
         raise _unsupported(odd, text, spoken_name(odd))
-    return Column(tuple(part.name for part in parts))
+    tables = next((one.meta["tables"] for one in inner.find_all(exp.Column) if "tables" in one.meta), ())
+    return Column(tuple(part.name for part in parts), written=Written(text, place_of(inner), tables))
 
 
 def _string(node: exp.Expr, where: str, text: str) -> str:

@@ -24,7 +24,7 @@ from tablespec.expr.nodes import (
     Predicate,
     Text,
 )
-from tablespec.model.schema import Schema, StructType, near_names
+from tablespec.model.schema import Field, Schema, StructType, near_names
 
 
 def resolved(column: Column, schema: Schema, qualifiers: tuple[str, ...]) -> Column:
@@ -33,8 +33,8 @@ def resolved(column: Column, schema: Schema, qualifiers: tuple[str, ...]) -> Col
     A first name that is a table's means the table, even where another table has a column of that name.
     """
     path = _full_path(column, schema, qualifiers)
-    fields = [schema.field(*path[: depth + 1]) for depth in range(len(path))]
-    return Column(tuple(field.name for field in fields), fields[-1].type)
+    fields = [_field(column, path[: depth + 1], schema, qualifiers) for depth in range(len(path))]
+    return Column(tuple(field.name for field in fields), fields[-1].type, column.written)
 
 
 def qualified(predicate: Predicate, schema: Schema, qualifiers: tuple[str, ...]) -> Predicate:
@@ -66,6 +66,19 @@ def _operand(operand: Operand, schema: Schema, qualifiers: tuple[str, ...]) -> O
     return resolved(operand, schema, qualifiers) if isinstance(operand, Column) else operand
 
 
+def _field(column: Column, path: tuple[str, ...], schema: Schema, qualifiers: tuple[str, ...]) -> Field:
+    """The field at a path; where there is none, its table is named as the text calls it."""
+    try:
+        return schema.field(*path)
+    except ColumnNotFoundError as error:
+        if not qualifiers or len(path) < 2:
+            raise
+        *inside, name = column.spoken_table(path[0]), *path[1:]
+        if len(inside) == 1:
+            raise ColumnNotFoundError(name, error.near, inside[0]) from error
+        raise ColumnNotFoundError(".".join((*inside, name)), error.near, f"the struct {'.'.join(inside)}") from error
+
+
 def _full_path(column: Column, schema: Schema, qualifiers: tuple[str, ...]) -> tuple[str, ...]:
     first = column.path[0].lower()
     if not qualifiers or (len(column.path) > 1 and any(first == name.lower() for name in qualifiers)):
@@ -73,10 +86,12 @@ def _full_path(column: Column, schema: Schema, qualifiers: tuple[str, ...]) -> t
     owners = [name for name in qualifiers if _has(schema, name, column.path[0])]
     if not owners:
         known = [member for name in qualifiers for member in _members(schema, name)]
-        where = f"a row of {' and '.join(qualifiers)}"
+        where = f"a row of {' and '.join(map(column.spoken_table, qualifiers))}"
         raise ColumnNotFoundError(column.name, near_names(column.path[0], known), where)
     if len(owners) > 1:
-        raise AmbiguousColumnError(column.name, tuple(f"{owner}.{column.name}" for owner in owners))
+        raise AmbiguousColumnError(
+            column.name, tuple(f"{column.spoken_table(owner)}.{column.name}" for owner in owners)
+        )
     return (owners[0], *column.path)
 
 

@@ -7,10 +7,11 @@ between values by predicates. SQL's nulls hold: a function of a null is null, ex
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 
 import attrs
 
-from tablespec.expr.nodes import Column, Literal, Predicate, columns_of
+from tablespec.expr.nodes import Column, Literal, Predicate, columns_in
 from tablespec.model.schema import DataType
 
 
@@ -126,18 +127,26 @@ Value = Column | Literal | Call | Cast | Case
 
 def columns_of_value(value: Value) -> frozenset[tuple[str, ...]]:
     """The paths of all columns that a value is made of, those of its predicates included."""
+    return frozenset(column.path for column in columns_in_value(value))
+
+
+def columns_in_value(value: Value) -> Iterator[Column]:
+    """All columns that a value is made of, those of its predicates included, as often as they stand there."""
     match value:
-        case Column(path):
-            return frozenset((path,))
+        case Column():
+            yield value
         case Literal():
-            return frozenset()
+            return
         case Call(_, arguments):
-            return frozenset().union(*(columns_of_value(argument) for argument in arguments))
+            for argument in arguments:
+                yield from columns_in_value(argument)
         case Cast(inner, _):
-            return columns_of_value(inner)
+            yield from columns_in_value(inner)
         case Case(branches, otherwise):
-            chosen = (columns_of(predicate) | columns_of_value(branch) for predicate, branch in branches)
-            return columns_of_value(otherwise).union(*chosen)
+            for predicate, branch in branches:
+                yield from columns_in(predicate)
+                yield from columns_in_value(branch)
+            yield from columns_in_value(otherwise)
 
 
 def type_of(value: Value) -> DataType:

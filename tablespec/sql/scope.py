@@ -96,6 +96,7 @@ class Scope:
         return copy
 
     def _requalify(self, column: exp.Column) -> None:
+        column.meta["tables"] = self._tables
         parts = column.parts
         path = tuple(part.name for part in parts)
         found = next((qualifier for qualifier in self.qualifiers if qualifier.matches(path)), None)
@@ -106,8 +107,16 @@ class Scope:
             for key, part in zip(("this", "table", "db", "catalog"), [*reversed(kept), None, None, None]):
                 column.set(key, part)
         elif len(path) > 1 and path[0].lower() in {qualifier.becomes for qualifier in self.qualifiers}:
-            names = " or ".join(f"{'.'.join(qualifier.parts)}.{'.'.join(path)}" for qualifier in self.qualifiers)
-            raise self.source.refusal(column, f"it is not clear whose column this is; write {names}")
+            spoken = [table for _, table in self._tables]
+            names = " or ".join(f"{table}.{'.'.join(path)}" for table in spoken)
+            why = f"it is not clear whose column this is; write {names}; the tables are called {' and '.join(spoken)}"
+            raise self.source.refusal(column, why)
+
+    @property
+    def _tables(self) -> tuple[tuple[str, str], ...]:
+        """What stands before columns afterwards, and the shortest name that the statement has for it."""
+        named = {one.becomes: ".".join(one.parts) for one in self.qualifiers if one.becomes}
+        return tuple(named.items())
 
 
 def qualifiers_of(source: Source, table: exp.Expr, name: Name, becomes: str = "") -> tuple[Qualifier, ...]:

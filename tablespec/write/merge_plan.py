@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 import attrs
@@ -31,11 +31,12 @@ from tablespec.expr.nodes import (
     Scalar,
     Text,
     all_of,
+    columns_in,
     columns_of,
     conjuncts,
 )
 from tablespec.expr.rewrite import simplify
-from tablespec.expr.value import Value, columns_of_value
+from tablespec.expr.value import Value, columns_in_value, columns_of_value
 from tablespec.model.schema import DOUBLE, FLOAT, Field, Schema, StructType
 
 TARGET = "t"
@@ -77,7 +78,7 @@ class Clause:
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.values, Mapping | None):
             why = "values are given by the names of columns; a condition is given as where="
-            raise InvalidPredicateError(str(self.values), 0, why)
+            raise InvalidPredicateError(str(self.values), None, why)
 
 
 @attrs.frozen
@@ -132,7 +133,7 @@ def plan(on: Predicate | str, clauses: Sequence[Clause], table: Schema, source: 
         else:
             residual.append(part)
     if not clauses:
-        raise InvalidPredicateError("", 0, "a merge has at least one clause")
+        raise InvalidPredicateError("", None, "a merge has at least one clause")
     return MergePlan(
         keys=tuple(keys),
         target_filter=all_of(tuple(target)),
@@ -263,7 +264,7 @@ def _key_filter(field: Field, known: KeyValues) -> Predicate:
 
 def _bound(clause: Clause, table: Schema, source: Schema, both: Schema) -> BoundClause:
     where = TRUE if clause.where is None else bind_qualified(clause.where, both, (TARGET, SOURCE))
-    _check_sides(clause.kind, columns_of(where))
+    _check_sides(clause.kind, columns_in(where))
     if clause.kind in (Kind.MATCHED_DELETE, Kind.UNMATCHED_DELETE):
         return BoundClause(clause.kind, where, ())
     given = clause.values
@@ -273,23 +274,32 @@ def _bound(clause: Clause, table: Schema, source: Schema, both: Schema) -> Bound
         given = {name: Column((SOURCE, theirs[name.lower()])) for name in shared}
     if not given:
         why = "the source has no column of the table" if clause.values is None else "it names none"
-        raise InvalidPredicateError(clause.kind.value, 0, f"an insert or update sets at least one column, and {why}")
+        raise InvalidPredicateError(clause.kind.value, None, f"an insert or update sets at least one column, and {why}")
     values = {}
     for name, value in given.items():
         field = table.field(name)
         if field.name in values:
-            raise InvalidPredicateError(name, 0, f"the column {field.name} is set twice")
+            raise InvalidPredicateError(name, None, f"the column {field.name} is set twice")
         values[field.name] = bind_value(value, both, field.type, (TARGET, SOURCE), column=field.name)
-        _check_sides(clause.kind, columns_of_value(values[field.name]))
+        _check_sides(clause.kind, columns_in_value(values[field.name]))
     if clause.kind is not Kind.NOT_MATCHED_INSERT:
         for name in table.names:
             values.setdefault(name, bind_value(Column((TARGET, name)), both, table.field(name).type, (TARGET, SOURCE)))
     return BoundClause(clause.kind, where, tuple(values.items()))
 
 
-def _check_sides(kind: Kind, columns: frozenset[tuple[str, ...]]) -> None:
-    sides = {path[0] for path in columns}
-    if kind is Kind.NOT_MATCHED_INSERT and TARGET in sides:
-        raise InvalidPredicateError("", 0, "an insert can look at columns of the source only")
-    if kind.by_source and SOURCE in sides:
-        raise InvalidPredicateError("", 0, "rows without a row of the source can look at columns of the table only")
+def _check_sides(kind: Kind, columns: Iterable[Column]) -> None:
+    """Refuse columns of the side that has no row."""
+    if kind.matched:
+        return
+    missing, why = (
+        (SOURCE, "rows without a row of the source can look at columns of the table only")
+        if kind.by_source
+        else (TARGET, "an insert can look at columns of the source only")
+    )
+    column = next((column for column in columns if column.path[0] == missing), None)
+    if column is None:
+        return
+    if column.written is None:
+        raise InvalidPredicateError(column.name, None, why)
+    raise InvalidPredicateError(column.written.text, column.written.position, why)

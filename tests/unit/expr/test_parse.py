@@ -256,6 +256,7 @@ def test_sql_beyond_predicates_is_refused_by_name(text: str, operator: str) -> N
         ("b = 1 AND a::int = 1", "a::"),
         ("a = 1 AND (a, b) IN ((1, 2))", "(a"),
         ("a = 1 AND a = ?", "?"),
+        ("NULL = ?", "?"),
         ("a = 1 AND a = CURRENT_DATE", "CURRENT_DATE"),
         ("a = 1 AND a = b || c", "||"),
         ("a = 1 AND b IN ()", "b"),

@@ -53,8 +53,12 @@ def test_a_column_of_several_tables_is_ambiguous_and_both_are_named() -> None:
 def test_a_column_of_no_table_is_named_with_its_neighbours() -> None:
     with pytest.raises(ColumnNotFoundError, match="a row of t and s has no column 'onyl'; did you mean Only"):
         bind_value("onyl", PAIR, None, ("t", "s"))
-    with pytest.raises(ColumnNotFoundError, match="the struct t has no column"):
-        bind_value("t.zip", PAIR, None, ("t", "s"))
+    with pytest.raises(ColumnNotFoundError, match=r"^t has no column 'onyl'; did you mean Only"):
+        bind_value("t.onyl", PAIR, None, ("t", "s"))
+    with pytest.raises(
+        ColumnNotFoundError, match=r"^the struct s\.extra has no column 's\.extra\.zap'; did you mean zip"
+    ):
+        bind_value("s.extra.zap", PAIR, None, ("t", "s"))
 
 
 def test_only_the_named_structs_stand_for_tables() -> None:

@@ -113,6 +113,74 @@ def test_a_column_that_both_sides_have_must_be_qualified(catalog, trips):
     assert trips.instant().version == 1
 
 
+@pytest.mark.parametrize(
+    ("clause", "error", "sentence"),
+    [
+        ("AND fare > 1 THEN DELETE", AmbiguousColumnError, "the column 'fare' is ambiguous; write a.fare or b.fare"),
+        (
+            "THEN UPDATE SET fare = fare + 1",
+            AmbiguousColumnError,
+            "the column 'fare' is ambiguous; write a.fare or b.fare",
+        ),
+        ("AND b.faer > 1 THEN DELETE", ColumnNotFoundError, "b has no column 'faer'; did you mean fare?"),
+        ("THEN UPDATE SET fare = A.nope", ColumnNotFoundError, "a has no column 'nope'"),
+        (
+            "THEN UPDATE SET fare = faer",
+            ColumnNotFoundError,
+            "a row of a and b has no column 'faer'; did you mean fare?",
+        ),
+        ("AND b.fare = 'x' THEN DELETE", TypeMismatchError, "column b.fare is of type double"),
+        ("AND a.city = b.fare THEN DELETE", TypeMismatchError, "which does not fit column b.fare of type double"),
+        ("THEN UPDATE SET fare = upper(a.fare)", TypeMismatchError, "column a.fare is of type double"),
+        ("THEN UPDATE SET id = b.fare * 2", TypeMismatchError, "`b`.`fare`"),
+        ("AND s.fare > 1 THEN DELETE", InvalidStatementError, "the tables are called a and b"),
+    ],
+)
+def test_errors_call_table_and_source_as_the_statement_does(clause, error, sentence, catalog, trips):
+    with pytest.raises(error) as caught:
+        tablespec.sql(f"MERGE INTO sales.trips a USING sales.updates b ON a.id = b.id WHEN MATCHED {clause}", catalog)
+
+    assert sentence in str(caught.value)
+
+
+def test_errors_call_tables_without_another_name_by_their_own(catalog, trips):
+    with pytest.raises(AmbiguousColumnError, match=r"write trips\.fare or updates\.fare$"):
+        tablespec.sql(
+            "MERGE INTO sales.trips USING sales.updates ON trips.id = updates.id WHEN MATCHED AND fare > 1 THEN DELETE",
+            catalog,
+        )
+
+
+@pytest.mark.parametrize(
+    ("clause", "marked", "why"),
+    [
+        (
+            "WHEN NOT MATCHED\n  AND trips.fare > 1 THEN INSERT *",
+            "trips.fare",
+            "an insert can look at columns of the source",
+        ),
+        (
+            "WHEN NOT MATCHED THEN INSERT (id, city)\n VALUES (s.id, upper(city))",
+            "city))",
+            "an insert can look at columns of the source",
+        ),
+        ("WHEN NOT MATCHED BY SOURCE\n AND s.fare > 1 THEN DELETE", "s.fare", "can look at columns of the table only"),
+        (
+            "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET fare =\n CASE WHEN s.fare > 1 THEN 1 END",
+            "s.fare",
+            "can look at columns of the table only",
+        ),
+    ],
+)
+def test_a_column_of_the_side_without_a_row_is_told_with_its_place(clause, marked, why, trips):
+    statement = f"MERGE INTO trips USING (VALUES (8, 1.5)) AS s(id, fare) ON trips.id = s.id {clause}"
+
+    with pytest.raises(InvalidPredicateError, match=why) as caught:
+        trips.sql(statement)
+
+    assert (caught.value.text, caught.value.position) == (statement, statement.index(marked))
+
+
 def test_a_struct_column_is_not_taken_for_a_table(tmp_path):
     data = pa.table({"id": [1], "s": [{"a": 1}], "t": [{"a": 2}]})
     table = tablespec.create_table(str(tmp_path / "structs"), data.schema)

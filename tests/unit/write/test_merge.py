@@ -21,10 +21,12 @@ from tablespec.errors import (
     MultipleMatchesError,
     NoRecordKeyError,
     SchemaMismatchError,
+    TableSpecError,
     TypeMismatchError,
     UnsupportedTableError,
     UnsupportedTypeError,
 )
+from tablespec.expr.nodes import Column
 from tests.handmade import contents
 from tests.rows import assert_same_rows
 
@@ -203,6 +205,39 @@ def test_a_clause_that_sets_no_column_is_refused(table, clause):
 def test_a_condition_that_cannot_be_understood_is_refused(table, on, error):
     with pytest.raises(error):
         table.merge(rows((1, "x", 1.0)), on, tablespec.when_matched_delete())
+
+
+@pytest.mark.parametrize(
+    ("clause", "sentence"),
+    [
+        (
+            tablespec.when_not_matched_by_source_delete("t.id = 1 and\n  s.fare > 1"),
+            "cannot read the predicate, line 2 column 3: rows without a row of the source can look at columns of the "
+            "table only\n    s.fare > 1\n    ^",
+        ),
+        (
+            tablespec.when_not_matched_insert({"fare": "1 + t.fare"}),
+            "cannot read the predicate, line 1 column 5: an insert can look at columns of the source only\n"
+            "  1 + t.fare\n      ^",
+        ),
+        (
+            tablespec.when_not_matched_insert({"fare": Column(("t", "fare"))}),
+            "cannot read the predicate 't.fare': an insert can look at columns of the source only",
+        ),
+        (tablespec.when_matched_delete("s.faer = 1"), "s has no column 'faer'; did you mean fare?"),
+    ],
+    ids=["condition", "value", "column that is not text", "unknown column"],
+)
+def test_a_column_that_a_clause_cannot_look_at_is_told_with_its_place_if_it_has_one(table, clause, sentence):
+    with pytest.raises(TableSpecError) as caught:
+        table.merge(rows((1, "x", 1.0)), "t.id = s.id", clause)
+
+    assert str(caught.value) == sentence
+
+
+def test_a_merge_without_a_clause_is_refused_without_a_place(table):
+    with pytest.raises(InvalidPredicateError, match=r"^cannot read the predicate: a merge has at least one clause$"):
+        table.merge(rows((1, "x", 1.0)), "t.id = s.id")
 
 
 def test_constraints_hold_for_merged_rows_and_nothing_is_left(table, tmp_path):
