@@ -11,7 +11,7 @@ from tablespec.errors import TypeMismatchError, UnsupportedOperatorError
 from tablespec.expr.bind import bind, parsed
 from tablespec.expr.literal import cast
 from tablespec.expr.nodes import Column, Literal, Predicate, Scalar
-from tablespec.expr.parse_value import SUPPORTED_VALUES, parse_value
+from tablespec.expr.parse_value import SUPPORTED_VALUES, negative, parse_value
 from tablespec.expr.qualify import qualified, resolved
 from tablespec.expr.render_value import render_value
 from tablespec.expr.value import Call, Case, Cast, Function, Value, type_of
@@ -201,6 +201,18 @@ def _exact(value: Value) -> DecimalType:
     return as_decimal(type_of(value))
 
 
+def _negate(function: Function, arguments: tuple[Value, ...]) -> Value:
+    (argument,) = arguments
+    # A constant with a sign is a constant, as in text: it follows the type of the values beside it.
+    constant = negative(argument) if isinstance(argument, Literal) and _is_plain(argument) else None
+    return _same_number(function, arguments) if constant is None else _literal(constant.value)
+
+
+def _is_plain(value: Literal) -> bool:
+    """Whether a constant has the type that it has by itself, and was not cast to it."""
+    return natural_type(value.value) == value.type
+
+
 def _same_number(function: Function, arguments: tuple[Value, ...]) -> Value:
     (value,) = _numbers(function, arguments)
     return Call(function, (value,), type_of(value))
@@ -298,7 +310,7 @@ _RULES: dict[Function, Callable[[Function, tuple[Value, ...]], Value]] = {
     Function.MULTIPLY: _arithmetic,
     Function.DIVIDE: _arithmetic,
     Function.REMAINDER: _arithmetic,
-    Function.NEGATE: _same_number,
+    Function.NEGATE: _negate,
     Function.ABS: _same_number,
     Function.ROUND: _round,
     Function.FLOOR: _whole,

@@ -125,14 +125,19 @@ def _value(node: exp.Expr, text: str) -> Value:
 
 def _negated(node: exp.Neg, text: str) -> Value:
     inner = _value(node.this, text)
-    match inner:
-        case Literal(int() | float() as value) if not isinstance(value, bool):
-            return Literal(-value)
-        case Literal(Decimal() as value):
+    return negative(inner) or Call(Function.NEGATE, (inner,))
+
+
+def negative(value: Value) -> Literal | None:
+    """The constant of the other sign; None for all that is no number."""
+    match value:
+        case Literal(int() | float() as number) if not isinstance(number, bool):
+            return Literal(-number)
+        case Literal(Decimal() as number):
             # The unary minus of a decimal rounds to 28 digits.
-            return Literal(value.copy_negate())
+            return Literal(number.copy_negate())
         case _:
-            return Call(Function.NEGATE, (inner,))
+            return None
 
 
 def _joined(node: exp.DPipe, text: str) -> tuple[Value, ...]:

@@ -203,6 +203,12 @@ def test_arguments_that_make_no_sense_are_named(text: str, column: str, type_: s
     assert (caught.value.column, caught.value.type) == (column, type_)
 
 
+def test_a_constant_with_a_sign_follows_the_type_beside_it_as_in_text() -> None:
+    value = Call(Function.COALESCE, (Column(("month",)), Call(Function.NEGATE, (Literal(2.0),))))
+
+    assert bind_value(value, SCHEMA) == bind_value("coalesce(month, -2e0)", SCHEMA)
+
+
 @pytest.mark.parametrize(
     ("text", "operator"),
     [
