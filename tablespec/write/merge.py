@@ -29,7 +29,7 @@ from tablespec.write.merge_plan import Clause, KeyValues, MergePlan, needed_colu
 from tablespec.write.merge_sink import MergeSink
 from tablespec.write.merge_spread import SpreadMerge, SpreadSource
 from tablespec.write.newest import Newest
-from tablespec.write.row_change import ChangeHandle, ChangeResult, abort, begin, finish, narrowed_by_keys
+from tablespec.write.row_change import ChangeHandle, ChangeResult, Finish, abort, begin, finish, narrowed_by_keys
 
 
 @attrs.frozen(eq=False)
@@ -83,7 +83,7 @@ def merge(
         abort(handle, [fragment for one in done for fragment in one.fragments])
         raise
     fragments = [*(fragment for one in done for fragment in one.fragments), *inserted]
-    return finish(handle, fragments, execution=execution)
+    return finish(handle, fragments, Finish(parameters=merge_plan.parameters), execution=execution)
 
 
 def held(source: ArrowStream, url: str) -> pa.Table:
@@ -121,7 +121,7 @@ def merge_spread(
         target=handle.target, merge=merge_plan, predicate=handle.predicate, source=source_schema, newest=newest
     )
     fragments = source.merge(work, work.table_rows(handle.pieces(handle.files)))
-    return finish(handle, fragments, execution=execution)
+    return finish(handle, fragments, Finish(parameters=merge_plan.parameters), execution=execution)
 
 
 def begin_merge(format_: TableFormat, where: Filters, ops: frozenset[RowOp], strategy: Strategy | None) -> ChangeHandle:

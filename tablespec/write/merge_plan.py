@@ -9,6 +9,7 @@ from typing import assert_never
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import json
 
 from tablespec.errors import InvalidPredicateError, InvalidSchemaError
 from tablespec.expr.bind import bind
@@ -35,6 +36,7 @@ from tablespec.expr.nodes import (
     columns_of,
     conjuncts,
 )
+from tablespec.expr.render import render
 from tablespec.expr.rewrite import simplify
 from tablespec.expr.value import Value, columns_in_value, columns_of_value
 from tablespec.model.schema import DOUBLE, FLOAT, Field, Schema, StructType
@@ -92,8 +94,9 @@ class BoundClause:
 
 @attrs.frozen(kw_only=True)
 class MergePlan:
-    """A merge, bound: rows match when all key pairs are equal and `residual` is true."""
+    """A merge, bound: rows match when `on` is true, which is when all key pairs are equal and `condition` is true."""
 
+    on: Predicate
     keys: tuple[tuple[str, str], ...]
     target_filter: Predicate
     source_filter: Predicate
@@ -106,9 +109,35 @@ class MergePlan:
         return simplify(And((self.residual, self.source_filter, self.target_filter)))
 
     @property
+    def parameters(self) -> tuple[tuple[str, str], ...]:
+        """What a commit records of the merge, under the names that Delta has for it."""
+        told = {
+            "matchedPredicates": _MATCHED,
+            "notMatchedPredicates": _INSERTING,
+            "notMatchedBySourcePredicates": _ALONE,
+        }
+        return (
+            ("predicate", render(self.on)),
+            *(
+                (name, json.encode([_told(one) for one in self.clauses if one.kind in kinds]).decode())
+                for name, kinds in told.items()
+            ),
+        )
+
+    @property
     def reads_all(self) -> bool:
         """Whether rows of the table matter that match nothing."""
         return any(clause.kind.by_source for clause in self.clauses)
+
+
+_MATCHED = (Kind.MATCHED_UPDATE, Kind.MATCHED_DELETE)
+_INSERTING = (Kind.NOT_MATCHED_INSERT,)
+_ALONE = (Kind.UNMATCHED_UPDATE, Kind.UNMATCHED_DELETE)
+
+
+def _told(clause: BoundClause) -> dict[str, str]:
+    action = {"actionType": clause.kind.value.split()[-1]}
+    return action if clause.where == TRUE else {"predicate": render(clause.where), **action}
 
 
 def plan(on: Predicate | str, clauses: Sequence[Clause], table: Schema, source: Schema) -> MergePlan:
@@ -135,6 +164,7 @@ def plan(on: Predicate | str, clauses: Sequence[Clause], table: Schema, source: 
     if not clauses:
         raise InvalidPredicateError("", None, "a merge has at least one clause")
     return MergePlan(
+        on=condition,
         keys=tuple(keys),
         target_filter=all_of(tuple(target)),
         source_filter=all_of(tuple(of_source)),

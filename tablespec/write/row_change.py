@@ -418,7 +418,7 @@ def _change(
     revised = () if copying else tuple((file.origin, gone) for file, _, gone in leaving.partly)
     return Change(
         operation=handle.operation,
-        parameters=(("predicate", render(handle.predicate)), *record.parameters),
+        parameters=tuple({"predicate": render(handle.predicate), **dict(record.parameters)}.items()),
         metrics=result.metrics,
         adds=tuple(file for fragment in fragments for file in fragment.added),
         removes=tuple(file.origin for file in removed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -111,8 +112,8 @@ def vector(action: dict[str, object]) -> str | None:
     [
         (delete, "DELETE", WHERE),
         (update, "UPDATE", WHERE),
-        (merge, "MERGE", f"id IN ({', '.join(map(str, [*CHANGED, *NEW]))})"),
-        (upsert, "MERGE", f"id IN ({', '.join(map(str, [*MATCHED, *NEW]))})"),
+        (merge, "MERGE", "t.id = s.id"),
+        (upsert, "MERGE", "t.id = s.id"),
     ],
     ids=["delete", "update", "merge", "upsert"],
 )
@@ -124,3 +125,24 @@ def test_a_commit_records_the_predicate_of_the_rows_that_it_may_change(
     (info,) = actions_of(tmp_path, result.instant.version, "commitInfo")
     assert info["operation"] == operation
     assert parse(info["operationParameters"]["predicate"]) == parse(predicate)
+
+
+def test_a_merge_records_its_clauses_as_delta_does(table, tmp_path):
+    result = table.merge(
+        rows([*CHANGED, *NEW]),
+        "t.id = s.id and s.value < 5",
+        when_matched_delete("t.id <= 12"),
+        when_matched_update(),
+        when_not_matched_insert(where="s.id > 0"),
+        tablespec.when_not_matched_by_source_delete("t.id = 9"),
+    )
+
+    (info,) = actions_of(tmp_path, result.instant.version, "commitInfo")
+    told = info["operationParameters"]
+    assert told["predicate"] == "`t`.`id` = `s`.`id` AND `s`.`value` < 5"
+    assert json.loads(told["matchedPredicates"]) == [
+        {"predicate": "`t`.`id` <= 12", "actionType": "delete"},
+        {"actionType": "update"},
+    ]
+    assert json.loads(told["notMatchedPredicates"]) == [{"predicate": "`s`.`id` > 0", "actionType": "insert"}]
+    assert json.loads(told["notMatchedBySourcePredicates"]) == [{"predicate": "`t`.`id` = 9", "actionType": "delete"}]
