@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 from sqlglot import exp
@@ -99,7 +100,7 @@ def _value(node: exp.Expr, text: str) -> Value:
         case exp.Column() | exp.Dot():
             return read_column(node, text)
         case exp.Literal() if not node.is_string and "e" in node.this.lower():
-            return Literal(float(node.this))
+            return Literal(_exponential(node, text))
         case exp.Literal() | exp.Boolean() | exp.Null() | exp.HexString():
             return Literal(read_constant(node, text))
         case exp.Neg():
@@ -121,6 +122,13 @@ def _value(node: exp.Expr, text: str) -> Value:
             return _truth(read_condition(node, text))
         case _:
             raise _refused(node, text)
+
+
+def _exponential(node: exp.Literal, text: str) -> float:
+    value = float(node.this)
+    if math.isinf(value):
+        raise InvalidPredicateError(text, place_of(node), f"no double is as large as {node.this}")
+    return value
 
 
 def _negated(node: exp.Neg, text: str) -> Value:

@@ -251,3 +251,11 @@ def test_values_have_no_type_before_they_are_bound() -> None:
 
 def test_many_signs_are_read_in_no_time() -> None:
     assert render_value(parse_value("-(" * 30 + "a" + ")" * 30)).count("-") == 30
+
+
+@pytest.mark.parametrize(("text", "position"), [("1e400", 0), ("fare + 1e400", 7), ("-1e400", 1)])
+def test_a_number_that_no_double_holds_is_refused_at_its_place(text, position):
+    with pytest.raises(InvalidPredicateError, match="no double is as large as 1e400") as caught:
+        parse_value(text)
+
+    assert caught.value.position == position
