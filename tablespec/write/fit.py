@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from tablespec.arrow.convert import by_logical_name, convert, nulls
 from tablespec.arrow.schema import arrow_schema, schema_of
+from tablespec.arrow.stream import ArrowStream, record_batches
 from tablespec.errors import ColumnNotFoundError, SchemaMismatchError
 from tablespec.model.schema import (
     BYTE,
@@ -82,6 +83,15 @@ def fitted(batches: pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordB
                 else convert(batch.column(index), field, by_logical_name)
             )
         yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def held(source: ArrowStream, url: str) -> pa.Table:
+    """All rows of a source for the table at `url`, in the types that tables have."""
+    stream = record_batches(source)
+    schema = schema_of(stream.schema)
+    check_names(schema, url)
+    wanted = pa.schema([field.with_nullable(True) for field in arrow_schema(schema)])
+    return pa.Table.from_batches(fitted(stream, schema), wanted)
 
 
 def as_stored(batch: pa.RecordBatch, partition_columns: tuple[str, ...]) -> pa.RecordBatch:

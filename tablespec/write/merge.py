@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tablespec.arrow.evaluate import equal
-from tablespec.arrow.schema import arrow_schema, schema_of
-from tablespec.arrow.stream import ArrowStream, record_batches
+from tablespec.arrow.schema import schema_of
+from tablespec.arrow.stream import ArrowStream
 from tablespec.expr.nodes import Predicate
 from tablespec.formats.base import TableFormat
 from tablespec.model.file import FileSlice
@@ -21,7 +21,7 @@ from tablespec.read.task import TaskSlice, shares
 from tablespec.write.append import writable
 from tablespec.write.change_target import RowOp
 from tablespec.write.execution import Execution, Strategy
-from tablespec.write.fit import check_names, fitted
+from tablespec.write.fit import check_names, held
 from tablespec.write.fragment import Fragment
 from tablespec.write.merge_keys import key_column, with_keys
 from tablespec.write.merge_match import Matching, insert_rows, merge_batch
@@ -84,15 +84,6 @@ def merge(
         raise
     fragments = [*(fragment for one in done for fragment in one.fragments), *inserted]
     return finish(handle, fragments, Finish(parameters=merge_plan.parameters), execution=execution)
-
-
-def held(source: ArrowStream, url: str) -> pa.Table:
-    """All rows of a source for the table at `url`, in the types that tables have."""
-    stream = record_batches(source)
-    schema = schema_of(stream.schema)
-    check_names(schema, url)
-    wanted = pa.schema([field.with_nullable(True) for field in arrow_schema(schema)])
-    return pa.Table.from_batches(fitted(stream, schema), wanted)
 
 
 def merge_spread(

@@ -69,7 +69,7 @@ def merge_batch(task: Matching, batch: pa.RecordBatch, ids: pa.Array, sink: Stor
 
 
 def _merge_some(task: Matching, batch: pa.RecordBatch, ids: pa.Array, sink: StoresRows, matched: BitMap) -> None:
-    left, right = _partners(task, batch)
+    left, right = partners(task, batch)
     if task.merge.condition != TRUE:
         looked_at = _pairs(task, batch, left, right, {path[:2] for path in columns_of(task.merge.condition)})
         held = matching(task.merge.condition, _joined(*looked_at))
@@ -153,7 +153,7 @@ def _by_clause(clauses: Sequence[BoundClause], joined: pa.RecordBatch) -> Iterat
         joined = joined.filter(pc.invert(held))
 
 
-def _partners(task: Matching, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+def partners(task: Matching, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
     """The pairs of row numbers, of the batch and of the source, whose keys are equal; null equals nothing."""
     keys = task.merge.keys
     if isinstance(task.merge.condition, Literal) and task.merge.condition != TRUE:

@@ -28,9 +28,9 @@ from tablespec.model.schema import BINARY, STRING, DecimalType, Primitive, Schem
 from tablespec.write.append import discard, writable
 from tablespec.write.delete import delete_tasks, find_deleted
 from tablespec.write.execution import Execution
-from tablespec.write.fit import check_names, column_of_data
+from tablespec.write.fit import check_names, column_of_data, held
 from tablespec.write.fragment import Fragment
-from tablespec.write.merge import MergeTask, held, merge_slices, merge_tasks
+from tablespec.write.merge import MergeTask, merge_slices, merge_tasks
 from tablespec.write.merge_keys import key_column, with_keys
 from tablespec.write.merge_plan import LISTED_KEYS, SOURCE, TARGET, Clause, KeyValues, Kind, plan, pruning
 from tablespec.write.replace_where import ReplaceOptions, replace_where, replacing, written

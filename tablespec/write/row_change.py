@@ -13,6 +13,7 @@ import attrs
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from tablespec.arrow.stream import ArrowStream
 from tablespec.errors import InvalidPageError, UnsupportedTableError
 from tablespec.expr.nodes import Predicate
 from tablespec.expr.render import render
@@ -42,7 +43,9 @@ from tablespec.write.check import constraints
 from tablespec.write.copy_on_write import RewriteTask, joining, rewrite, with_versions
 from tablespec.write.data_file import GROUP
 from tablespec.write.execution import Execution, Running, Strategy, check_strategy
+from tablespec.write.fit import held
 from tablespec.write.fragment import Fragment, check_fragments, check_origin, discard_fragments, joined
+from tablespec.write.key_handles import key_columns, matching_keys, row_ids
 from tablespec.write.merge_sink import CASE, OP, MergeSink, RowChangeParadigm
 from tablespec.write.page_source import UpdatablePageSource
 from tablespec.write.runner import Runner, gathered
@@ -112,6 +115,15 @@ class ChangeHandle:
     ) -> MergeSink:
         """A sink for changes of any rows of the files; plain data before its first page. `cases`: see MergeSink."""
         return MergeSink(self.target, tuple(file.slice for file in self.files), paradigm, cases)
+
+    def row_ids(self, keys: ArrowStream) -> pa.StructArray:
+        """The row ids of the rows with these record keys, one for each; null where no row of this operation has it.
+
+        `keys` has the columns of the record key. A record index saves reading the keys of all files.
+        """
+        matching = matching_keys(self.target, self.state.record_key, held(keys, self.format.storage.url))
+        narrowed = narrowed_by_keys(self, key_columns(matching))
+        return row_ids(matching, self.predicate, narrowed.pieces(narrowed.files))
 
     def finish(self, fragments: Sequence[Fragment], **how: Unpack[Running]) -> ChangeResult:
         """Commit what the workers did, all of it or nothing; without any change nothing is committed."""

@@ -11,8 +11,8 @@ from tablespec.expr.nodes import Column, Compare, IsNull, Op, Or, Predicate, all
 from tablespec.formats.base import TableFormat
 from tablespec.model.schema import DecimalType, Primitive, Schema
 from tablespec.write.execution import Execution
-from tablespec.write.fit import column_of_data
-from tablespec.write.merge import held, merge, merge_spread
+from tablespec.write.fit import column_of_data, held
+from tablespec.write.merge import merge, merge_spread
 from tablespec.write.merge_plan import SOURCE, TARGET, Clause, Kind
 from tablespec.write.merge_spread import SpreadSource
 from tablespec.write.newest import Newest
