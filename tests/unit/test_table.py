@@ -287,7 +287,7 @@ def test_no_table_is_made_of_what_means_nothing(tmp_path, made_of, told):
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("nope >", "position"), ("nope > 0", "no column 'nope'"), ("id = 'x'", "does not fit"), ("", "no condition")],
+    [("nope >", "line 1 column"), ("nope > 0", "no column 'nope'"), ("id = 'x'", "does not fit"), ("", "no condition")],
 )
 @pytest.mark.parametrize("name", ["delta.constraints.c", "Delta.Constraints.C"])
 def test_no_table_is_made_with_a_constraint_that_no_row_can_be_held_against(tmp_path, name, text, why):

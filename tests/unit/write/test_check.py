@@ -130,7 +130,7 @@ def test_later_batches_are_checked_too():
     [
         ("nonsense(x) > 0", "nonsense"),
         ("y > 0", "no column 'y'"),
-        ("x >", "position"),
+        ("x >", "line 1 column"),
         ("x = 'a'", "does not fit"),
     ],
 )
