@@ -110,9 +110,9 @@ def replacements(
         paired = all(isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2 for pair in predicate)
         if data is not None or not paired:
             why = "several predicates are given as pairs, each with its own data"
-            raise InvalidPredicateError(str([pair[0] if paired else pair for pair in predicate]), 0, why)
+            raise InvalidPredicateError(str([pair[0] if paired else pair for pair in predicate]), None, why)
         if not predicate:
-            raise InvalidPredicateError("[]", 0, "rows are replaced under one predicate or more, and none is given")
+            raise InvalidPredicateError("[]", None, "rows are replaced under one predicate or more, and none is given")
         return predicate
     return [(predicate, pa.table({}) if data is None else data)]
 

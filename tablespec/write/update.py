@@ -70,12 +70,12 @@ def bound_assignments(schema: Schema, assignments: Assignments) -> tuple[tuple[s
             "values", repr(assignments), "columns with what they are set to, such as {'fare': 'fare * 2'}"
         )
     if not assignments:
-        raise InvalidPredicateError("", 0, "an update sets at least one column")
+        raise InvalidPredicateError("", None, "an update sets at least one column")
     bound: dict[str, Value] = {}
     for name, value in assignments.items():
         field = schema.field(name)
         if field.name in bound:
-            raise InvalidPredicateError(name, 0, f"the column {field.name} is set twice")
+            raise InvalidPredicateError(name, None, f"the column {field.name} is set twice")
         bound[field.name] = bind_value(value, schema, field.type, column=field.name)
     return tuple(bound.items())
 
