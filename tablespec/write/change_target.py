@@ -61,7 +61,7 @@ class ChangeTarget:
     operation_id: str = ""
     ops: frozenset[RowOp] = frozenset(RowOp)
     # By partition column the files, as the log spells them, that another writer gave the value ''.
-    empty_in: Mapping[str, frozenset[str]] = attrs.field(default={}, repr=False)
+    empty_in: tuple[tuple[str, frozenset[str]], ...] = attrs.field(default=(), repr=False)
 
     @property
     def schema(self) -> Schema:
@@ -98,7 +98,7 @@ class ChangeTarget:
         stored = as_stored(values, self.write.partition_columns)
         if ids is None:
             return stored
-        for name, files in self.empty_in.items():
+        for name, files in self.empty_in:
             stays = pc.is_in(ids.field("file"), value_set=pa.array(sorted(files)))
             index = stored.schema.get_field_index(name)
             kept = pc.if_else(stays, values.column(index), stored.column(index))

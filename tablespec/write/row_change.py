@@ -231,14 +231,14 @@ def _check_names(url: str, state: TableState, operation: str) -> None:
             raise UnsupportedTableError(url, feature, "rename it to change rows")
 
 
-def _empty_in(state: TableState, files: Sequence[LiveFile]) -> dict[str, frozenset[str]]:
+def _empty_in(state: TableState, files: Sequence[LiveFile]) -> tuple[tuple[str, frozenset[str]], ...]:
     """The files whose value of a partition column has no characters, by the columns that have such."""
     found: dict[str, set[str]] = {}
     for file in files:
         for name, value in zip(state.partition_columns, file.slice.partition_values):
             if value in ("", b""):
                 found.setdefault(name, set()).add(_logged_path(file))
-    return {name: frozenset(paths) for name, paths in found.items()}
+    return tuple((name, frozenset(paths)) for name, paths in found.items())
 
 
 def narrowed_files(
