@@ -10,6 +10,7 @@ from tablespec.arrow.tautology import is_always_true
 from tablespec.errors import FullTableChangeError
 from tablespec.expr.bind import bind
 from tablespec.expr.nodes import TRUE, Predicate
+from tablespec.expr.rewrite import simplify
 from tablespec.formats.base import TableFormat, TableState
 from tablespec.read.file_index import Filters, bound_filters
 from tablespec.read.task import TaskSlice, shares
@@ -81,7 +82,7 @@ def checked_predicate(
     allow_full_table: bool,
 ) -> Predicate:
     """The predicate bound to the schema of a state; one that is missing or always true must be allowed by name."""
-    bound = TRUE if predicate is None or predicate == "" else bind(predicate, state.schema)
+    bound = TRUE if predicate is None or predicate == "" else simplify(bind(predicate, state.schema))
     if not allow_full_table:
         check_leaves_rows(format_, state, bound, operation)
     return bound

@@ -42,6 +42,21 @@ def test_rows_are_deleted_and_updated_by_their_keys(table):
     assert_same_rows(table.scan(), [(1, "sf", 10), (2, "sf", 22), (3, "la", 30)])
 
 
+def test_with_a_record_index_only_the_files_that_hold_keys_are_read(tmp_path):
+    table = tablespec.create_table(str(tmp_path), SCHEMA, key=["id"])
+    for row in ROWS:
+        table.append(rows(row))
+    table.create_record_index()
+    handle = table.begin_delete()
+    for file in handle.files:
+        if handle.page_source(file).get_next_page()["id"].to_pylist() != [3]:
+            (tmp_path / file.slice.base.path).write_bytes(b"no parquet")
+
+    ids = handle.row_ids(pa.table({"id": [3, 9]}))
+
+    assert ids.is_valid().to_pylist() == [True, False]
+
+
 def test_a_key_that_no_row_has_gives_no_row_id(table):
     table.delete("id = 3")
     keys = pa.array([9, 1, None, 3, 2])

@@ -51,3 +51,15 @@ def test_they_are_dropped_without_being_opened(table, tmp_path, strategy, predic
     assert (result.rows_deleted, result.files_removed, result.vectors_written) == (2 * len(gone), len(gone), 0)
     left = {1: 1, 2: 1, 3: 4, 4: 6, 5: 8, 6: None, 7: 9, 8: 9}
     assert_same_rows(table.scan(), [row for row in left.items() if not any(row[0] in ids for ids in gone)])
+
+
+@both
+@pytest.mark.parametrize("predicate", [None, "v IS NULL OR v IS NOT NULL", "NOT (v IS NULL AND v IS NOT NULL)"])
+def test_a_whole_table_that_may_go_is_dropped_without_being_opened(table, tmp_path, strategy, predicate):
+    for ids in ([1, 2], [3, 4], [5, 6], [7, 8]):
+        spoil(table, tmp_path, ids)
+
+    result = table.delete(predicate, allow_full_table=True, strategy=strategy)
+
+    assert (result.rows_deleted, result.files_removed) == (8, 4)
+    assert table.scan().count() == 0
